@@ -15,7 +15,8 @@ use http::{HeaderMap, HeaderValue, header};
 use jiff::{SignedDuration, Timestamp};
 use pintle_offload::aside;
 use pintle_openapi::{Document, OpenApi};
-use std::time::SystemTime;
+use std::{thread::available_parallelism, time::SystemTime};
+use tokio::sync::Semaphore;
 
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -24,7 +25,19 @@ const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+pro
 const A_YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// Serves the documents of an [`OpenApi`].
-pub struct OpenApiEndpoints(pub OpenApi);
+pub struct OpenApiEndpoints {
+    documents: OpenApi,
+    /// A document is built once, by the first request for it; the others for it block their thread meanwhile.
+    turns: Semaphore,
+}
+
+impl OpenApiEndpoints {
+    /// Answers as many requests at a time as there are processors.
+    pub fn new(documents: OpenApi) -> OpenApiEndpoints {
+        let turns = Semaphore::new(available_parallelism().map_or(2, usize::from).max(2));
+        OpenApiEndpoints { documents, turns }
+    }
+}
 
 /// The encodings of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +47,10 @@ enum Form {
 }
 
 impl PlainEndpoints for OpenApiEndpoints {
+    fn turns(&self, request: &Request) -> Option<&Semaphore> {
+        request.uri().path().starts_with("/openapi/").then_some(&self.turns)
+    }
+
     fn serve(&self, request: &Request) -> Option<Response> {
         let path = request.uri().path().strip_prefix("/openapi/")?;
         // The documents are served for every method.
@@ -47,7 +64,7 @@ impl PlainEndpoints for OpenApiEndpoints {
                 let mut headers = headers.clone();
                 headers.remove(header::IF_MODIFIED_SINCE);
                 Some(serve_content(&headers, response, SystemTime::now(), || {
-                    aside(|| self.0.v3_index()).into()
+                    aside(|| self.documents.v3_index()).into()
                 }))
             }
             _ => {
@@ -67,8 +84,8 @@ impl PlainEndpoints for OpenApiEndpoints {
 impl OpenApiEndpoints {
     fn v2(&self, headers: &HeaderMap) -> Response {
         match wanted_form(headers, "v2") {
-            Ok(Form::Json) => document(&self.0.v2(), JSON, headers),
-            Ok(Form::Protobuf) => document(&self.0.v2_protobuf(), V2_PROTOBUF, headers),
+            Ok(Form::Json) => document(&self.documents.v2(), JSON, headers),
+            Ok(Form::Protobuf) => document(&self.documents.v2_protobuf(), V2_PROTOBUF, headers),
             Err(_) => {
                 let mut response = empty(406);
                 response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -81,7 +98,7 @@ impl OpenApiEndpoints {
     fn v3(&self, key: &str, hash: Option<&str>, headers: &HeaderMap) -> Response {
         let form = match wanted_form(headers, "v3") {
             Ok(form) => form,
-            Err(_) if self.0.v3_document(key).is_none() => return empty(404),
+            Err(_) if self.documents.v3_document(key).is_none() => return empty(404),
             // Kube-apiserver then answers nothing at all.
             Err(Refusal::NoMediaRange) => return empty(200),
             Err(Refusal::NotAcceptable) => {
@@ -91,8 +108,8 @@ impl OpenApiEndpoints {
             }
         };
         let (found, content_type) = match form {
-            Form::Json => (self.0.v3_document(key), JSON),
-            Form::Protobuf => (self.0.v3_document_protobuf(key), V3_PROTOBUF),
+            Form::Json => (self.documents.v3_document(key), JSON),
+            Form::Protobuf => (self.documents.v3_document_protobuf(key), V3_PROTOBUF),
         };
         let Some(found) = found else { return empty(404) };
         match hash {

@@ -34,9 +34,15 @@ use futures_util::future::{Either, select};
 use http::{HeaderMap, Method};
 use pintle_machinery::{GroupVersionResource, Status, Value, json};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Plain endpoints that a server may have besides its resources, such as OpenAPI.
 pub trait PlainEndpoints: Send + Sync {
+    /// Limits how many requests are answered at a time; the others wait without a thread. `None` for paths whose answers
+    /// take no time, and those of other endpoints.
+    fn turns(&self, _request: &Request) -> Option<&Semaphore> {
+        None
+    }
     /// Answers a request; `None` for a path of another endpoint.
     fn serve(&self, request: &Request) -> Option<Response>;
     /// The paths, for the list of all paths.
@@ -237,12 +243,16 @@ impl Front {
         }
     }
 
-    /// Answers a request of metrics, profiles, log levels or log files; `Err` gives back a request of another path.
+    /// Answers a request of metrics, profiles, log levels, log files or documents that take turns; `Err` gives back a request of another path.
     async fn serve_slowly(&self, request: Request) -> Result<Response, Request> {
         if let Some(response) = metrics_endpoint::serve(self, &request).await {
             return Ok(response);
         }
         let request = match serve_debug(self.profiles.as_ref(), self.verbosity.as_ref(), request).await {
+            Ok(response) => return Ok(response),
+            Err(request) => request,
+        };
+        let request = match serve_in_turn(&self.documents, request).await {
             Ok(response) => return Ok(response),
             Err(request) => request,
         };
@@ -383,9 +393,68 @@ fn refuse_method(request: &Request) -> Response {
     negotiated_failure(&method_not_allowed(), request.headers(), query_of(request).first("pretty"))
 }
 
+/// Answers a request of endpoints whose requests take turns; `Err` gives back any other.
+async fn serve_in_turn(documents: &[Arc<dyn PlainEndpoints>], request: Request) -> Result<Response, Request> {
+    for documents in documents {
+        if let Some(turns) = documents.turns(&request) {
+            // Never closed.
+            let _turn = turns.acquire().await;
+            return documents.serve(&request).ok_or(request);
+        }
+    }
+    Err(request)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{body::RequestBody, response::empty};
+    use bytes::Bytes;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Endpoints that count how many requests they answer at a time.
+    #[derive(Default)]
+    struct Counting {
+        turns: Option<Semaphore>,
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl PlainEndpoints for Counting {
+        fn turns(&self, request: &Request) -> Option<&Semaphore> {
+            self.turns.as_ref().filter(|_| request.uri().path() == "/slow")
+        }
+
+        fn serve(&self, _: &Request) -> Option<Response> {
+            self.most.fetch_max(self.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            pintle_offload::aside(std::thread::yield_now);
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            Some(empty(200))
+        }
+
+        fn paths(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+    async fn a_stampede_on_documents_takes_turns() {
+        let counting = Arc::new(Counting { turns: Some(Semaphore::new(2)), ..Counting::default() });
+        let documents: Arc<[Arc<dyn PlainEndpoints>]> =
+            Arc::new([Arc::new(Counting::default()), counting.clone()]);
+        let request = |path: &str| http::Request::get(path).body(RequestBody::Bytes(Bytes::new())).unwrap();
+        let tasks: Vec<_> = (0..500)
+            .map(|_| {
+                let (documents, request) = (documents.clone(), request("/slow"));
+                tokio::spawn(async move { serve_in_turn(&documents, request).await.is_ok() })
+            })
+            .collect();
+        for task in tasks {
+            assert!(task.await.unwrap());
+        }
+        assert!((1..=2).contains(&counting.most.load(Ordering::SeqCst)), "{:?}", counting.most);
+        assert!(serve_in_turn(&documents, request("/healthz")).await.is_err());
+    }
 
     #[test]
     fn paths_without_a_first_part_or_a_group_are_not_served() {

@@ -317,7 +317,7 @@ fn front(
         open_api = open_api.with_remote_documents(aggregation.open_api.clone());
         discovery = discovery.with_api_services(aggregation.discovery.clone());
     }
-    let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
+    let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints::new(open_api))];
     documents.extend(flow_control.map(FlowControlParts::endpoints));
     if let Some(open_id) = config.loaded.tokens.open_id(options, &address).map(OpenIdEndpoints) {
         documents.push(Arc::new(open_id));

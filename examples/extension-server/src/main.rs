@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         version: json!({"gitVersion": "v1.0.0"}),
         delegate: None,
         front: Some(Front {
-            documents: vec![Arc::new(OpenApiEndpoints(open_api))],
+            documents: vec![Arc::new(OpenApiEndpoints::new(open_api))],
             ..Front::new(discovery, Arc::new(Health::new(supervisor)), metrics.clone(), vec![stores])
         }),
     };
