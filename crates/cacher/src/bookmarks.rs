@@ -1,18 +1,18 @@
 //! Groups watchers by the second in which their next bookmark is due.
 
-use crate::watch_target::WatchTarget;
+use crate::{placed::Placed, watch_target::WatchTarget};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Weak},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::time::Instant;
 
-/// Watchers by the second in which their next bookmark is due. Ended watchers stay until their bucket is due.
+/// Watchers by the second in which their next bookmark is due.
 pub(crate) struct BookmarkBuckets {
     created: Instant,
     period: Duration,
-    buckets: BTreeMap<u64, Vec<Weak<WatchTarget>>>,
+    buckets: BTreeMap<u64, Placed>,
 }
 
 impl BookmarkBuckets {
@@ -27,8 +27,20 @@ impl BookmarkBuckets {
         // Rounded up: otherwise a watcher would be due again in the second of its last bookmark.
         let bucket = due.saturating_duration_since(self.created).as_secs() + 1;
         let first = self.buckets.first_key_value().is_none_or(|(first, _)| bucket < *first);
-        self.buckets.entry(bucket).or_default().push(Arc::downgrade(target));
+        target.bookmark_bucket.store(bucket, Ordering::Relaxed);
+        let targets = self.buckets.entry(bucket);
+        targets.or_insert_with(|| Placed::new(|target| &target.in_bookmarks)).push(target.clone());
         first
+    }
+
+    /// Removes a watcher that has ended, at a cost that does not grow with their number.
+    pub(crate) fn remove(&mut self, target: &Arc<WatchTarget>) {
+        let bucket = target.bookmark_bucket.load(Ordering::Relaxed);
+        let Some(targets) = self.buckets.get_mut(&bucket) else { return };
+        targets.remove(target);
+        if targets.is_empty() {
+            self.buckets.remove(&bucket);
+        }
     }
 
     /// The time at which the first bucket is due.
@@ -43,8 +55,31 @@ impl BookmarkBuckets {
         while self.next_due().is_some_and(|at| at <= now)
             && let Some((_, bucket)) = self.buckets.pop_first()
         {
-            due.extend(bucket.iter().filter_map(Weak::upgrade));
+            due.extend(bucket.into_vec());
         }
         due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch_target::tests::target;
+
+    #[test]
+    fn watchers_that_ended_leave_nothing() {
+        let now = Instant::now();
+        let mut buckets = BookmarkBuckets::new(now, Duration::from_secs(60));
+        let targets: Vec<_> =
+            (0..9).map(|n| target((n % 3 > 0).then(|| now + Duration::from_secs(10 * n)))).collect();
+        for target in &targets {
+            buckets.insert(target, now);
+        }
+        assert_eq!(buckets.next_due(), Some(now + Duration::from_secs(9)));
+        for target in &targets {
+            buckets.remove(target);
+        }
+        assert!(buckets.buckets.is_empty());
+        assert!(targets.iter().all(|target| Arc::strong_count(target) == 1));
     }
 }

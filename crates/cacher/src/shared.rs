@@ -350,7 +350,11 @@ impl Shared {
 
     /// Removes a dropped watcher from the index.
     pub(crate) fn forget(&self, target: &Arc<WatchTarget>) {
-        self.state.lock().watchers.remove(target);
+        {
+            let mut state = self.state.lock();
+            state.watchers.remove(target);
+            state.bookmarks.remove(target);
+        }
         self.metrics.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 

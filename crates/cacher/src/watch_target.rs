@@ -11,12 +11,13 @@ use crate::{
     byte_budget::BudgetedBytes,
     event::{Change, EventType, WatchEvent},
     event_log::Position,
+    placed::Place,
 };
 use parking_lot::Mutex;
 use pintle_storage::Revision;
 use std::{
     collections::VecDeque,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{Arc, atomic::AtomicU64},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -31,8 +32,11 @@ const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) struct WatchTarget {
     pub(crate) filter: WatchFilter,
     pub(crate) bucket: Bucket,
-    /// The place in the bucket of the index, under whose lock it is read and written.
-    pub(crate) slot: AtomicUsize,
+    /// The place in the bucket of the index.
+    pub(crate) in_index: Place,
+    /// The bucket of the next bookmark, and the place there.
+    pub(crate) bookmark_bucket: AtomicU64,
+    pub(crate) in_bookmarks: Place,
     /// Only later changes are delivered; it may be in the future.
     pub(crate) after: Revision,
     pub(crate) deadline: Option<Instant>,
@@ -102,8 +106,19 @@ impl WatchTarget {
     ) -> WatchTarget {
         let bytes = BudgetedBytes::new(budget);
         let queue = Queue { items: VecDeque::new(), bytes, behind: Some(from), ended: false, waker: None };
-        let slot = AtomicUsize::new(0);
-        WatchTarget { filter, bucket, slot, after, deadline, capacity, queue: Mutex::new(queue) }
+        let (in_index, in_bookmarks) = (Place::default(), Place::default());
+        let bookmark_bucket = AtomicU64::new(0);
+        WatchTarget {
+            filter,
+            bucket,
+            in_index,
+            bookmark_bucket,
+            in_bookmarks,
+            after,
+            deadline,
+            capacity,
+            queue: Mutex::new(queue),
+        }
     }
 
     /// The type of a change for the watcher; `None` if the watcher does not see it. With a slow predicate the type is
@@ -253,5 +268,18 @@ impl WatchTarget {
     #[cfg(test)]
     pub(crate) fn queued(&self) -> usize {
         self.queue.lock().items.len()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A target for all objects, with a deadline.
+    pub(crate) fn target(deadline: Option<Instant>) -> Arc<WatchTarget> {
+        let filter =
+            WatchFilter { scope: WatchScope::All, requirement: None, predicate: None, is_slow: false };
+        let budget = ByteBudget::new(1 << 20, 0);
+        Arc::new(WatchTarget::new(filter, Bucket::All, Revision(0), Position::default(), deadline, 1, budget))
     }
 }

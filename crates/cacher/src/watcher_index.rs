@@ -4,15 +4,14 @@
 //! buckets that its object's key, name, namespace and trigger values select, before and after the change; so its cost
 //! does not grow with the number of watchers that cannot match it.
 
-use crate::{CachedObject, TriggerField, bucket::Bucket, event::Change, watch_target::WatchTarget};
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering},
+use crate::{
+    CachedObject, TriggerField, bucket::Bucket, event::Change, placed::Placed, watch_target::WatchTarget,
 };
+use std::{collections::HashMap, sync::Arc};
 
 #[derive(Default)]
 pub(crate) struct WatcherIndex {
-    buckets: HashMap<Bucket, Vec<Arc<WatchTarget>>>,
+    buckets: HashMap<Bucket, Placed>,
     /// The indexes of the trigger fields among the selectable fields.
     fields: Vec<usize>,
 }
@@ -26,22 +25,14 @@ impl WatcherIndex {
     }
 
     pub(crate) fn insert(&mut self, target: Arc<WatchTarget>) {
-        let bucket = self.buckets.entry(target.bucket.clone()).or_default();
-        target.slot.store(bucket.len(), Ordering::Relaxed);
-        bucket.push(target);
+        let bucket = self.buckets.entry(target.bucket.clone());
+        bucket.or_insert_with(|| Placed::new(|target| &target.in_index)).push(target);
     }
 
     /// Removes a watcher, at a cost that does not grow with their number.
     pub(crate) fn remove(&mut self, target: &Arc<WatchTarget>) {
         let Some(bucket) = self.buckets.get_mut(&target.bucket) else { return };
-        let at = target.slot.load(Ordering::Relaxed);
-        // A target that was drained is in no bucket.
-        if bucket.get(at).is_some_and(|other| Arc::ptr_eq(other, target)) {
-            bucket.swap_remove(at);
-            if let Some(moved) = bucket.get(at) {
-                moved.slot.store(at, Ordering::Relaxed);
-            }
-        }
+        bucket.remove(target);
         if bucket.is_empty() {
             self.buckets.remove(&target.bucket);
         }
@@ -49,7 +40,7 @@ impl WatcherIndex {
 
     /// Removes all watchers and returns them.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Arc<WatchTarget>> {
-        std::mem::take(&mut self.buckets).into_values().flatten()
+        std::mem::take(&mut self.buckets).into_values().flat_map(Placed::into_vec)
     }
 
     /// Calls `visit` once for each watcher that the change may match.
@@ -58,7 +49,7 @@ impl WatcherIndex {
             return;
         }
         let mut look_into = |bucket: Bucket| {
-            for target in self.buckets.get(&bucket).into_iter().flatten() {
+            for target in self.buckets.get(&bucket).into_iter().flat_map(Placed::iter) {
                 visit(target);
             }
         };
@@ -84,38 +75,5 @@ impl WatcherIndex {
                 look_into(Bucket::Field(*field, value));
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ByteBudget, WatchScope, event_log::Position, watch_target::WatchFilter};
-    use pintle_storage::Revision;
-
-    fn target() -> Arc<WatchTarget> {
-        let filter =
-            WatchFilter { scope: WatchScope::All, requirement: None, predicate: None, is_slow: false };
-        let budget = ByteBudget::new(1 << 20, 0);
-        Arc::new(WatchTarget::new(filter, Bucket::All, Revision(0), Position::default(), None, 1, budget))
-    }
-
-    #[test]
-    fn watchers_are_removed_in_any_order() {
-        let mut index = WatcherIndex::new(&[]);
-        let mut left: Vec<_> = (0..50).map(|_| target()).collect();
-        left.iter().for_each(|target| index.insert(target.clone()));
-        // 7 is prime to 50: each is removed once, from the ends and from the middle.
-        for step in 0..50 {
-            let removed = left.remove((step * 7) % left.len());
-            index.remove(&removed);
-            // A second removal, as of a drained one, removes no other.
-            index.remove(&removed);
-            let found = index.buckets.get(&Bucket::All).map_or(&[][..], Vec::as_slice);
-            assert_eq!(found.len(), left.len());
-            let is_found = |target: &Arc<WatchTarget>| found.iter().any(|other| Arc::ptr_eq(other, target));
-            assert!(left.iter().all(is_found));
-        }
-        assert!(index.buckets.is_empty());
     }
 }
