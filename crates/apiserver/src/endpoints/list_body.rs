@@ -34,6 +34,8 @@ use std::{cell::Cell, collections::VecDeque, sync::Arc};
 
 /// The minimum size of a frame, in bytes; the last frame may be smaller.
 const FRAME_BYTES: usize = 128 * 1024;
+/// The room for the object that fills a frame, in bytes, and for a short list.
+const OBJECT_ROOM: usize = 16 * 1024;
 /// The bytes of object JSON after which a frame is full, however small its encoding of them.
 const READ_BYTES: usize = 8 * LIGHT;
 /// A list of fewer bytes is sent whole, with a `Content-Length`.
@@ -232,7 +234,9 @@ impl Frames {
     }
 
     fn next(mut self) -> Result<(Bytes, Option<Frames>), Status> {
-        let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
+        // Most lists are short; a buffer that is much larger than they are would wait with them for slow clients.
+        let room = if self.is_first { OBJECT_ROOM } else { FRAME_BYTES + OBJECT_ROOM };
+        let mut frame = BytesMut::with_capacity(room);
         let ListWriter { form, items, head, foot, separator, compressed, .. } = &mut self.writer;
         put(compressed, &std::mem::take(head), &mut frame);
         let (mut read, mut count) = (0, 0);
