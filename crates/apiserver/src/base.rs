@@ -18,6 +18,7 @@ pub(crate) mod log_fields;
 pub mod negotiation;
 pub mod peer;
 pub mod query;
+pub(crate) mod recurrence;
 pub mod request;
 pub mod request_info;
 pub mod response;

@@ -5,15 +5,20 @@ mod health_metrics;
 
 use crate::base::{
     query::Query,
+    recurrence::Recurrence,
     response::{Measured, Response, not_found, text},
 };
 use crate::metrics::Format;
 use health_metrics::HealthMetrics;
 use http::HeaderValue;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use pintle_go_forms::quote;
 use pintle_supervisor::Supervisor;
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::watch, time::Instant};
 
 /// A health check: `Err` has the reason of the failure.
@@ -39,6 +44,8 @@ pub struct Health {
     /// Until when `/livez` reports no failure.
     livez_grace: RwLock<Option<Instant>>,
     metrics: HealthMetrics,
+    /// The failures of each check: anybody may ask for health, as often as they like.
+    failures: Mutex<BTreeMap<String, Recurrence>>,
 }
 
 #[derive(Clone)]
@@ -59,6 +66,7 @@ impl Health {
             supervisor,
             livez_grace: RwLock::default(),
             metrics: HealthMetrics::default(),
+            failures: Mutex::default(),
         };
         health.add("ping", CheckScope::Always, Arc::new(|| Ok(())));
         health.add("log", CheckScope::Always, Arc::new(|| Ok(())));
@@ -199,7 +207,10 @@ impl Health {
             match result {
                 Ok(()) => report.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
-                    tracing::warn!(check = name, why, "health check failed");
+                    let failures = self.failures.lock().entry(name.clone()).or_default().due();
+                    if let Some(failures) = failures {
+                        tracing::warn!(check = name, why, failures, "health check failed");
+                    }
                     // The reason goes to the log only: the endpoint is open to everybody.
                     report.push_str(&format!("[-]{name} failed: reason withheld\n"));
                     has_failed = true;

@@ -32,6 +32,7 @@ use crate::base::{
     connection_lease::ConnectionLease,
     handler::Handler,
     peer::{PeerCertificates, RemoteAddress},
+    recurrence::Recurrence,
     response::{Response, json_failure},
 };
 use check::{Unexecuted, check};
@@ -141,6 +142,7 @@ pub async fn serve(
     };
     let grace_period = config.grace_period;
     let connections = Connections::new(config.max_connections);
+    let (mut failures, mut refusals) = (Recurrence::default(), Recurrence::default());
     // Each connection holds a receiver until it is closed.
     let (drain, draining) = watch::channel(false);
     let heads = HeadBudget::new(DEFAULT_HEAD_MEMORY);
@@ -153,7 +155,9 @@ pub async fn serve(
                     // The client disconnected, or no file descriptor is left; in the second case idle connections are
                     // closed.
                     let evicted = if is_out_of_descriptors(&error) { connections.evict() } else { 0 };
-                    tracing::warn!(%error, evicted, "accept failed");
+                    if let Some(failures) = failures.due() {
+                        tracing::warn!(%error, evicted, failures, "accept failed");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -162,7 +166,9 @@ pub async fn serve(
         };
         let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
         let Some(place) = connections.admit(handle.clone()) else {
-            tracing::warn!("a connection is refused: there are too many, and all have requests");
+            if let Some(refused) = refusals.due() {
+                tracing::warn!(refused, "connections are refused: there are too many, and all have requests");
+            }
             continue;
         };
         let server = server.clone();

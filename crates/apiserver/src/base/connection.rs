@@ -19,6 +19,8 @@ use tokio::{sync::Notify, time::Instant};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a draining connection without requests may take to send the rest of its responses.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take no bytes of responses that exist before its connection gives way to others.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// The sustained rate of requests that a client may reset, per second. Clients reset streams that they lose interest
 /// in, such as the watches of an ending informer; an attacker does nothing else.
 const RESETS_PER_SECOND: f64 = 50.0;
@@ -32,6 +34,10 @@ struct State {
     /// Requests whose responses, bodies included, are not sent yet.
     active: AtomicUsize,
     idle_since: Mutex<Instant>,
+    /// Those of the active requests whose responses exist as a whole: only their clients decide how long they are sent.
+    unread: AtomicUsize,
+    /// When the client last took bytes of such a response, or got the first one.
+    unread_since: Mutex<Instant>,
     resets: Mutex<Resets>,
     reset_limit: f64,
     wake: Notify,
@@ -51,6 +57,8 @@ impl ConnectionHandle {
         ConnectionHandle(Arc::new(State {
             active: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
+            unread: AtomicUsize::new(0),
+            unread_since: Mutex::new(Instant::now()),
             resets: Mutex::new(Resets { level: 0.0, at: Instant::now() }),
             reset_limit: f64::from(reset_limit),
             wake: Notify::new(),
@@ -79,6 +87,21 @@ impl ConnectionHandle {
         (self.0.active.load(Ordering::Acquire) == 0).then(|| *self.0.idle_since.lock())
     }
 
+    /// Since when the connection has nothing to do but to wait for its client, so that it gives way to others; `None` if
+    /// it does not.
+    pub(crate) fn gives_way_since(&self) -> Option<Instant> {
+        if let Some(since) = self.idle_since() {
+            return Some(since);
+        }
+        if self.0.unread.load(Ordering::Acquire) < self.0.active.load(Ordering::Acquire) {
+            return None;
+        }
+        let since = *self.0.unread_since.lock();
+        // A connection that has to end gets no time: it is that of a client without a user, or is idle for long.
+        let ends = self.0.went_away.load(Ordering::Relaxed);
+        (ends || Instant::now() >= since + UNREAD_TIMEOUT).then_some(since)
+    }
+
     /// Whether there is more than one request whose response is not sent yet.
     pub(crate) fn has_several_requests(&self) -> bool {
         self.0.active.load(Ordering::Relaxed) > 1
@@ -94,7 +117,7 @@ impl ConnectionHandle {
     /// Counts a request as active until its response is sent.
     pub(crate) fn begin(&self) -> ActiveRequest {
         self.0.active.fetch_add(1, Ordering::Relaxed);
-        ActiveRequest { connection: self.clone(), is_answered: false }
+        ActiveRequest { connection: self.clone(), is_answered: false, is_whole: false }
     }
 
     /// Does not count one of the requests as active until the result is dropped: the connection may give way to others.
@@ -171,6 +194,7 @@ pub(crate) enum End {
 pub(crate) struct ActiveRequest {
     connection: ConnectionHandle,
     is_answered: bool,
+    is_whole: bool,
 }
 
 impl ActiveRequest {
@@ -179,10 +203,29 @@ impl ActiveRequest {
         self.is_answered = true;
         self
     }
+
+    /// Marks the response as one that exists as a whole.
+    pub(crate) fn is_whole(&mut self) {
+        if std::mem::replace(&mut self.is_whole, true) {
+            return;
+        }
+        // Further ones are no sign that the client reads.
+        if self.connection.0.unread.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.has_progress();
+        }
+    }
+
+    /// Records that the client takes bytes of the response.
+    pub(crate) fn has_progress(&self) {
+        *self.connection.0.unread_since.lock() = Instant::now();
+    }
 }
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
+        if self.is_whole {
+            self.connection.0.unread.fetch_sub(1, Ordering::AcqRel);
+        }
         self.connection.deactivate();
         if !self.is_answered {
             self.connection.reset();
@@ -229,6 +272,30 @@ mod tests {
         let _request = other.begin();
         other.sever();
         other.drained().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_client_reads_no_response_gives_way_to_others() {
+        let second = Duration::from_secs(1);
+        let connection = ConnectionHandle::new(10);
+        let began = Instant::now();
+        assert_eq!(connection.gives_way_since(), Some(began), "it is idle");
+        let (mut first, mut second_request) = (connection.begin().answered(), connection.begin().answered());
+        first.is_whole();
+        tokio::time::advance(UNREAD_TIMEOUT).await;
+        assert_eq!(connection.gives_way_since(), None, "a request is executed");
+        second_request.is_whole();
+        assert_eq!(connection.gives_way_since(), Some(began));
+        second_request.has_progress();
+        assert_eq!(connection.gives_way_since(), None);
+        tokio::time::advance(UNREAD_TIMEOUT - second).await;
+        assert_eq!(connection.gives_way_since(), None);
+        connection.go_away();
+        assert_eq!(connection.gives_way_since(), Some(began + UNREAD_TIMEOUT), "it has to end");
+        drop((first, second_request));
+        assert_eq!(connection.gives_way_since(), connection.idle_since());
+        let _request = connection.begin();
+        assert_eq!(connection.gives_way_since(), None);
     }
 
     #[tokio::test(start_paused = true)]

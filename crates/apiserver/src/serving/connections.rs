@@ -1,8 +1,8 @@
 //! Bounds the number of open connections.
 //!
 //! The bound leaves file descriptors and memory for the rest of the server. At the bound, a new connection evicts the
-//! connections that have been idle for the longest time, handshakes included. It is refused when every other connection
-//! has a request.
+//! connections that have been idle for the longest time, handshakes included, and those whose clients do not read the
+//! responses that they got. It is refused when every other connection has a request.
 
 use crate::base::connection::ConnectionHandle;
 use parking_lot::Mutex;
@@ -43,7 +43,8 @@ impl Connections {
     /// Closes the connections that have been idle for the longest time, and returns their number.
     pub(super) fn evict(&self) -> usize {
         let mut open = self.open.lock();
-        let idle = open.by_id.iter().filter_map(|(id, connection)| Some((connection.idle_since()?, *id)));
+        let idle =
+            open.by_id.iter().filter_map(|(id, connection)| Some((connection.gives_way_since()?, *id)));
         let mut idle: Vec<_> = idle.collect();
         let count = EVICTED_AT_ONCE.min(self.max.div_ceil(4)).min(idle.len());
         if count < idle.len() {

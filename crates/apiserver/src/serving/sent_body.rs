@@ -40,7 +40,7 @@ pub(super) struct SentBody {
     charged_bytes: usize,
     budget: ResponseBudget,
     cutoff: Cutoff,
-    _request: ActiveRequest,
+    request: ActiveRequest,
     _kept: Option<UntilSent>,
 }
 
@@ -64,7 +64,7 @@ impl SentBody {
             charged_bytes: if is_shared { CHARGED_SHARED_BYTES } else { CHARGED_BYTES },
             budget: budget.clone(),
             cutoff,
-            _request: request,
+            request,
             _kept: kept,
         };
         if let Body::Full(Some(_)) = &body.body
@@ -75,6 +75,7 @@ impl SentBody {
                 true => body.budget.charge_anyway(bytes, &body.cutoff),
                 false => bytes,
             };
+            body.request.is_whole();
         }
         http::Response::from_parts(head, body)
     }
@@ -86,6 +87,7 @@ impl SentBody {
         };
         self.handed_over += piece.len();
         self.cutoff.handed_over();
+        self.request.has_progress();
         piece
     }
 

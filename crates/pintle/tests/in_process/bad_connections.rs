@@ -1,6 +1,9 @@
 //! Tests connections that violate the protocol: they are closed, and other connections are not affected.
 
-use crate::harness::{Identity, PATIENCE, Server};
+use crate::{
+    harness::{Identity, PATIENCE, Server},
+    http2::{HEADERS, Http2},
+};
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -365,5 +368,22 @@ async fn refused_requests_that_are_still_sent_give_way_to_others() {
     timeout(PATIENCE, waiting).await.unwrap();
     server.assert_lives().await;
     sending.iter().for_each(|task| task.abort());
+    server.stop().await;
+}
+
+/// Clients without a user have closed the windows of their streams on all connections, which costs a kilobyte each: another
+/// client is served nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_that_strangers_do_not_read_give_way_to_others() {
+    let server = Server::start_with(|options| options.max_connections = Some(8)).await;
+    let mut strangers = Vec::new();
+    for path in ["/livez", "/api/v1/pods?watch=1"].repeat(4) {
+        let mut stranger = Http2::connect_as(Identity::Nobody, &server, 0).await;
+        stranger.get(1, path).await;
+        stranger.soon(&[HEADERS]).await.unwrap();
+        strangers.push(stranger);
+    }
+    server.assert_lives().await;
+    drop(strangers);
     server.stop().await;
 }

@@ -95,7 +95,12 @@ pub(crate) struct Http2 {
 impl Http2 {
     /// The administrator's connection; `window` is the initial window of each stream, in bytes.
     pub(crate) async fn connect(server: &Server, window: u32) -> Http2 {
-        let (reader, writer) = tokio::io::split(server.raw_http2(Identity::Admin).await);
+        Http2::connect_as(Identity::Admin, server, window).await
+    }
+
+    /// A client's connection; `window` is the initial window of each stream, in bytes.
+    pub(crate) async fn connect_as(identity: Identity, server: &Server, window: u32) -> Http2 {
+        let (reader, writer) = tokio::io::split(server.raw_http2(identity).await);
         let mut client = Http2 { reader, writer };
         let begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         client.send(&[&begin[..], &settings(&[(INITIAL_WINDOW_SIZE, window)])].concat()).await.unwrap();
