@@ -18,7 +18,7 @@ use crate::{
         compression::Compressible,
         encoding::encode,
         negotiation::{self, Accepted, Answers, MediaType, MediaTypes, Offers, Route, accept_clauses},
-        request::{Request, query_of},
+        request::{Request, header_text, query_of},
         response::{Response, json_failure, negotiated_failure, with_content_type},
     },
     registry::{Stores, VersionedResource},
@@ -361,7 +361,7 @@ struct Wanted {
 
 /// The media type of the aggregated form, if the client accepts it, whatever it prefers.
 fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
-    let header = headers.get(header::ACCEPT)?.to_str().ok()?;
+    let header = header_text(headers, header::ACCEPT);
     for clause in accept_clauses(header) {
         let media_type = match (clause.kind, clause.subtype) {
             ("application", "json" | "*") | ("*", "*") => MediaType::Json,

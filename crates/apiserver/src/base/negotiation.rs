@@ -1,6 +1,7 @@
 //! Negotiates content: the media type of a request body, and the form of the response
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
+use crate::base::request::header_text;
 use http::{HeaderMap, HeaderValue, header};
 use pintle_go_forms::{media_type, parse_bool};
 use pintle_machinery::Status;
@@ -337,7 +338,7 @@ pub(crate) fn routed(headers: &HeaderMap, route: Route, media_types: MediaTypes)
 }
 
 fn header_of(headers: &HeaderMap) -> &str {
-    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default().trim()
+    header_text(headers, header::ACCEPT).trim()
 }
 
 /// The first offered form in the client's order, and whether it is a list form.
@@ -448,7 +449,7 @@ pub(crate) fn body_media_type(headers: &HeaderMap) -> &str {
 
 /// The text of `Content-Type`; empty without the header.
 pub(crate) fn content_type_of(headers: &HeaderMap) -> &str {
-    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    header_text(headers, header::CONTENT_TYPE)
 }
 
 /// The media type of an applied configuration: YAML, and so also JSON.
@@ -479,7 +480,7 @@ mod tests {
 
     fn negotiate(accept: &str) -> Result<Accepted, Status> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, accept.parse().unwrap());
+        headers.insert(header::ACCEPT, HeaderValue::from_bytes(accept.as_bytes()).unwrap());
         accepted(&headers, None, Offers::Object, MediaTypes::COMMON)
     }
 
@@ -512,6 +513,8 @@ mod tests {
             ("application/json;as=\"Table\";v=v1;g=meta.k8s.io", None),
             ("application/json;q=high,application/yaml;q=0.1", Some(MediaType::Yaml)),
             ("text/html", None),
+            ("\u{e9}", None),
+            ("\u{e9},application/yaml", Some(MediaType::Yaml)),
             ("text/html,*/*;q=0.8", Some(MediaType::Json)),
             ("application/json;q=0.1,application/yaml;q=0.9", Some(MediaType::Yaml)),
             ("application/vnd.kubernetes.protobuf,application/json", Some(MediaType::Protobuf)),

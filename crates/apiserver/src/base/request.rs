@@ -1,10 +1,10 @@
 //! The request type inside the server, and the facts about a request that filters add to its extensions.
 
 use crate::base::{body::RequestBody, query::Query, request_info::RequestInfo};
-use http::Uri;
+use http::{HeaderMap, HeaderName, Uri};
 use percent_encoding::percent_decode_str;
 use pintle_machinery::UserInfo;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, str, sync::Arc};
 
 /// The request that filters and handlers receive.
 pub type Request = http::Request<RequestBody>;
@@ -22,6 +22,12 @@ pub(crate) fn query_of(request: &Request) -> Arc<Query> {
 /// The request's user; without a name before authentication.
 pub(crate) fn user_of(request: &Request) -> Arc<UserInfo> {
     request.extensions().get().cloned().unwrap_or_default()
+}
+
+/// The text of a header's first value; empty without the header. Text that is not UTF-8 is replaced: it names nothing.
+pub(crate) fn header_text(headers: &HeaderMap, name: HeaderName) -> &str {
+    let value = headers.get(name).map(|value| str::from_utf8(value.as_bytes()));
+    value.map_or("", |text| text.unwrap_or("\u{fffd}"))
 }
 
 /// The path of a URI without percent-encoding, as which routes, rules and attributes have it.

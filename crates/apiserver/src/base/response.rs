@@ -4,6 +4,7 @@ use crate::base::{
     body::Body,
     encoding::encode_status,
     negotiation::{Accepted, MediaType, MediaTypes, Offers, accepted, not_acceptable_of},
+    request::header_text,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use pintle_machinery::Status;
@@ -157,7 +158,7 @@ pub fn failure_among(
 /// # Errors
 /// The 406 response, in the encoding that the client accepts.
 pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Response>> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = header_text(headers, header::ACCEPT);
     let names_it = |clause: &str| {
         let name = clause.split(';').next().unwrap_or_default().trim();
         name == media_type || name == "*/*"

@@ -27,7 +27,7 @@ use pintle_machinery::{
     Status, UserInfo,
     user::{ANONYMOUS, UNAUTHENTICATED},
 };
-use std::{sync::Arc, time::Instant};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 pub(super) struct Authentication {
     pub(super) authenticator: Arc<dyn Authenticator>,
@@ -85,7 +85,8 @@ const EXTRA_SPACE: &str =
 impl Filter for Authentication {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let started = Instant::now();
-        let bearer = Bearer::read(request.headers());
+        let authorization = authorization_of(request.headers()).into_owned();
+        let bearer = Bearer::read(&authorization);
         let protocol = websocket_protocol::token(request.headers());
         // A token in the `Authorization` header takes precedence over one among the protocols.
         let (bearer_token, second_token) = match (bearer, &protocol) {
@@ -152,6 +153,12 @@ fn warn(headers: &mut HeaderMap, texts: &[&str]) {
     later.into_iter().for_each(|value| _ = headers.append(header::WARNING, value));
 }
 
+/// The `Authorization` header; empty without it. A token of other characters than ASCII is a token, too.
+fn authorization_of(headers: &HeaderMap) -> Cow<'_, str> {
+    let value = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    String::from_utf8_lossy(value.unwrap_or_default())
+}
+
 /// The bearer token in the `Authorization` header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bearer<'a> {
@@ -162,9 +169,7 @@ enum Bearer<'a> {
 }
 
 impl Bearer<'_> {
-    fn read(headers: &HeaderMap) -> Bearer<'_> {
-        let header = headers.get(header::AUTHORIZATION).map(HeaderValue::to_str);
-        let Some(Ok(header)) = header else { return Bearer::None };
+    fn read(header: &str) -> Bearer<'_> {
         let mut parts = header.trim().splitn(3, ' ');
         match (parts.next(), parts.next(), parts.next()) {
             (Some(scheme), Some(token), rest) if scheme.eq_ignore_ascii_case("bearer") => {
@@ -181,8 +186,8 @@ impl Bearer<'_> {
 
 /// The kinds of credentials in a request, for its audit event.
 fn attempted(request: &Request) -> String {
-    let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let (scheme, rest) = header.unwrap_or_default().trim().split_once(' ').unwrap_or_default();
+    let header = authorization_of(request.headers());
+    let (scheme, rest) = header.trim().split_once(' ').unwrap_or_default();
     let is_basic = || {
         scheme.eq_ignore_ascii_case("basic") && base64::decode(rest).is_ok_and(|pair| pair.contains(&b':'))
     };
@@ -236,18 +241,18 @@ mod tests {
 
     #[test]
     fn tokens_are_read_as_the_reference_reads_them() {
-        let check = |text: &str, expected: Option<&str>| {
-            let headers = HeaderMap::from_iter([(
-                header::AUTHORIZATION,
-                HeaderValue::from_bytes(text.as_bytes()).unwrap(),
-            )]);
-            let found = match Bearer::read(&headers) {
+        let check_bytes = |bytes: &[u8], expected: Option<&str>| {
+            let headers =
+                HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_bytes(bytes).unwrap())]);
+            let header = authorization_of(&headers);
+            let found = match Bearer::read(&header) {
                 Bearer::Token(token) => Some(token),
                 Bearer::ExtraSpace => Some("(space)"),
                 Bearer::None => None,
             };
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(found, expected, "{}", bytes.escape_ascii());
         };
+        let check = |text: &str, expected: Option<&str>| check_bytes(text.as_bytes(), expected);
         check("Bearer a", Some("a"));
         check("  bEARER a ", Some("a"));
         check("Bearer a b c", Some("a"));
@@ -256,7 +261,8 @@ mod tests {
         check("Bearer", None);
         check("Basic YTpi", None);
         check("", None);
-        check("Bearer \u{e9}", None);
+        check("Bearer \u{e9}", Some("\u{e9}"));
+        check_bytes(b"Bearer \xff", Some("\u{fffd}"));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use crate::base::{
     body::Body,
     encoding::indent,
     negotiation::{MediaType, MediaTypes, is_pretty},
-    request::{Request, query_of},
+    request::{Request, header_text, query_of},
     response::{Measured, Response, failure_among, with_content_type},
     warning::Warnings,
 };
@@ -52,8 +52,8 @@ impl ZPage {
         media_types: MediaTypes,
         contents: &impl Contents,
     ) -> Response {
-        let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-        let mut response = match self.negotiate(accept.unwrap_or_default(), media_types) {
+        let accept = header_text(request.headers(), header::ACCEPT);
+        let mut response = match self.negotiate(accept, media_types) {
             Some(form) => self.answer(request, form, contents),
             None => not_acceptable(request, media_types),
         };
