@@ -15,6 +15,9 @@ use std::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+/// The most time for a TLS handshake, whatever the caller's limit: that of the transports of Go's clients.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The destination of connections.
 #[derive(Clone)]
 pub enum Destination {
@@ -42,7 +45,8 @@ pub struct Connector {
     pub server_name: Option<ServerName<'static>>,
     /// TLS; `None` for plain HTTP.
     pub tls: Option<TlsConnector>,
-    /// The time limit for each of the two steps, TCP and TLS; `None` for that of the caller alone.
+    /// The time limit for each of the two steps, TCP and TLS; `None` for that of the caller alone. A handshake has ten
+    /// seconds at most.
     pub timeout: Option<Duration>,
     /// Opens the connections in the network of the destination.
     pub dialer: Dialer,
@@ -80,7 +84,8 @@ impl Connector {
                 Cause::Tls(error)
             })
         };
-        let tls = within(self.timeout, handshake, || "net/http: TLS handshake timeout".to_owned()).await?;
+        let limit = self.timeout.map_or(HANDSHAKE_TIMEOUT, |timeout| timeout.min(HANDSHAKE_TIMEOUT));
+        let tls = within(Some(limit), handshake, || "net/http: TLS handshake timeout".to_owned()).await?;
         Ok(Stream::Tls(TokioIo::new(Box::new(WholeReads::new(tls)))))
     }
 }
@@ -179,5 +184,35 @@ impl Write for Stream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         either!(self, stream => stream.poll_write_vectored(context, slices))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TlsSettings;
+    use tokio::{net::TcpListener, time::Instant};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_shakes_hands_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri: Uri = format!("https://{}/x", listener.local_addr().unwrap()).parse().unwrap();
+        let settings =
+            TlsSettings { ca: &[], insecure: true, client_certificate: None, both_protocols: false };
+        let minute = Duration::from_secs(60);
+        for (timeout, expected) in [(None, 10), (Some(minute), 10), (Some(Duration::from_secs(5)), 5)] {
+            let connector = Connector {
+                destination: Destination::Url,
+                server_name: None,
+                tls: Some(settings.connector().unwrap()),
+                timeout,
+                dialer: Dialer::default(),
+                peers: None,
+            };
+            let begun = Instant::now();
+            let connected = tokio::time::timeout(minute, connector.connect(uri.clone())).await.unwrap();
+            assert_eq!(connected.err().unwrap().to_string(), "net/http: TLS handshake timeout");
+            assert_eq!(begun.elapsed().as_secs(), expected, "{timeout:?}");
+        }
     }
 }
