@@ -5,8 +5,8 @@ use crate::{
     body::{Relayed, ResponseBody},
     failure::{Failure, plain},
     headers::{
-        append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded, set_user_agent,
-        state_length, translate_pragma,
+        append_client, asks_for_upgrade, check_framing, clean_response, remove_hop_by_hop, set_forwarded,
+        set_user_agent, state_length, translate_pragma,
     },
     links::{self, Links},
     target::{Origin, Target},
@@ -115,6 +115,7 @@ impl Forwarding<'_> {
         };
         let response = sent.map_err(|error| Failure::Unreachable(error.to_string()))?;
         let (mut head, body) = response.into_parts();
+        check_framing(head.version, &head.headers).map_err(Failure::Unreachable)?;
         translate_pragma(head.version, &mut head.headers);
         let body = BackendBody::new(body, &mut head.headers, unpacks);
         let response = Response::from_parts(head, body);
@@ -193,6 +194,10 @@ impl Forwarding<'_> {
             return Err(Failure::Other(why));
         }
         clean_response(head.version, &mut head.headers);
+        if head.status == StatusCode::NO_CONTENT {
+            // Not even the response to a HEAD has a length.
+            head.headers.remove(header::CONTENT_LENGTH);
+        }
         if head.status == StatusCode::NOT_MODIFIED {
             // There is no body that they tell of; the client's copy has its own.
             head.headers.remove(header::CONTENT_TYPE);

@@ -4,7 +4,7 @@ use crate::target::Origin;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header, request};
 use http_body::Body;
 use pintle_dialer::UpstreamBody;
-use pintle_go_forms::clean_path;
+use pintle_go_forms::{clean_path, quote};
 use std::net::IpAddr;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -51,6 +51,43 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// Checks how a response says that it is framed, by the rules of Go's client: other readers could see another body.
+///
+/// # Errors
+/// In Go's words.
+pub(crate) fn check_framing(version: Version, headers: &HeaderMap) -> Result<(), String> {
+    let refuse = |why: String| Err(format!("net/http: HTTP/1.x transport connection broken: {why}"));
+    if version != Version::HTTP_11 {
+        return Ok(());
+    }
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let codings: Vec<String> = headers.get_all(header::TRANSFER_ENCODING).iter().map(text).collect();
+    match codings.as_slice() {
+        [] => return Ok(()),
+        [coding] if coding.eq_ignore_ascii_case("chunked") => {}
+        [coding] => return refuse(format!("unsupported transfer encoding: {}", quote(coding))),
+        codings => {
+            let codings: Vec<String> = codings.iter().map(|coding| quote(coding)).collect();
+            return refuse(format!("too many transfer encodings: [{}]", codings.join(" ")));
+        }
+    }
+    let mut trailers = words(headers, &header::TRAILER).map(canonical_name);
+    match trailers.find(|name| matches!(name.as_str(), "Transfer-Encoding" | "Trailer" | "Content-Length")) {
+        Some(name) => refuse(format!("bad trailer key {}", quote(&name))),
+        None => Ok(()),
+    }
+}
+
+/// The name of a header in the form in which Go writes it: a capital begins each word.
+fn canonical_name(name: &str) -> String {
+    let mut is_first = true;
+    let letter = |letter: char| {
+        let was_first = std::mem::replace(&mut is_first, letter == '-');
+        if was_first { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
+    };
+    name.chars().map(letter).collect()
+}
+
 /// Removes the headers that concern the backend's connection, and those that only the proxy's own server may set.
 /// A body without a known length may have trailers, which stay announced. A body that came in chunks has no other length,
 /// whatever the backend says besides (<https://www.rfc-editor.org/rfc/rfc9112#section-6.3>).
@@ -61,16 +98,16 @@ pub(crate) fn clean_response(version: Version, headers: &mut HeaderMap) {
     }
     let may_have_trailers =
         !headers.contains_key(header::CONTENT_LENGTH) && (is_chunked || version >= Version::HTTP_2);
-    let trailers: Vec<HeaderValue> = match may_have_trailers {
-        true => headers.get_all(header::TRAILER).iter().cloned().collect(),
+    let trailers: Vec<String> = match may_have_trailers {
+        true => words(headers, &header::TRAILER).map(canonical_name).collect(),
         false => Vec::new(),
     };
     remove_all(headers);
     for name in &CROSS_ORIGIN {
         headers.remove(name);
     }
-    for trailer in trailers {
-        headers.append(header::TRAILER, trailer);
+    if let (false, Ok(trailers)) = (trailers.is_empty(), HeaderValue::from_str(&trailers.join(", "))) {
+        headers.insert(header::TRAILER, trailers);
     }
 }
 
@@ -232,6 +269,44 @@ mod tests {
         check(Version::HTTP_10, ("connection", "close"), "x-a: yes");
         check(Version::HTTP_2, ("x-b", "yes"), "x-b: yes\nx-a: yes\ntrailer: X-Late");
         check(Version::HTTP_2, ("content-length", "3"), "content-length: 3\nx-a: yes");
+    }
+
+    #[test]
+    fn trailers_are_announced_by_their_canonical_names() {
+        let mut headers =
+            map(&[("transfer-encoding", "chunked"), ("trailer", "x-b,, X-LATE"), ("trailer", "x_c")]);
+        clean_response(Version::HTTP_11, &mut headers);
+        assert_eq!(text(&headers), "trailer: X-B, X-Late, X_c");
+    }
+
+    #[test]
+    fn a_response_has_the_framing_that_go_reads() {
+        let check = |version: Version, rows: &[(&'static str, &str)], expected: Option<&str>| {
+            let broken = |why| format!("net/http: HTTP/1.x transport connection broken: {why}");
+            let checked = check_framing(version, &map(rows));
+            assert_eq!(checked.err(), expected.map(broken), "{rows:?}");
+        };
+        let coding = "transfer-encoding";
+        check(Version::HTTP_11, &[("trailer", "content-length")], None);
+        check(Version::HTTP_11, &[(coding, "Chunked"), ("trailer", "x-a")], None);
+        check(
+            Version::HTTP_11,
+            &[(coding, "gzip, chunked")],
+            Some("unsupported transfer encoding: \"gzip, chunked\""),
+        );
+        check(Version::HTTP_11, &[(coding, "identity")], Some("unsupported transfer encoding: \"identity\""));
+        check(
+            Version::HTTP_11,
+            &[(coding, "gzip"), (coding, "chunked")],
+            Some("too many transfer encodings: [\"gzip\" \"chunked\"]"),
+        );
+        check(
+            Version::HTTP_11,
+            &[(coding, "chunked"), ("trailer", "x-a, content-length")],
+            Some("bad trailer key \"Content-Length\""),
+        );
+        check(Version::HTTP_10, &[(coding, "identity")], None);
+        check(Version::HTTP_2, &[(coding, "identity")], None);
     }
 
     #[test]

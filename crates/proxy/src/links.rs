@@ -15,7 +15,11 @@ use http::{HeaderMap, header};
 use http_body::Body;
 use http_body_util::BodyExt;
 use pintle_go_forms::{Url, clean_path};
-use std::io::{self, Read, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Read, Write},
+    str,
+};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The size of the largest page that is rewritten, packed or not, in bytes. A larger one passes unchanged.
@@ -189,7 +193,7 @@ fn rewrite(page: &[u8], links: &Links<'_>) -> Vec<u8> {
                 for (key, value) in attributes {
                     let has_link = link_attributes(&name).contains(&key.as_slice());
                     // Texts that are no URL stay.
-                    let link = has_link.then(|| String::from_utf8(value.clone()).ok()).flatten();
+                    let link = has_link.then(|| link_text(&value)).flatten();
                     let link = link.and_then(|link| Url::parse(&link).ok()).map(|url| links.rewrite(url));
                     out.push(b' ');
                     out.extend_from_slice(&key);
@@ -202,6 +206,35 @@ fn rewrite(page: &[u8], links: &Links<'_>) -> Vec<u8> {
         }
     }
     out
+}
+
+/// A link of a page in another character set than UTF-8, such as Latin-1: outside of the query, URLs escape its bytes.
+/// `None` for a query that is no text.
+fn link_text(link: &[u8]) -> Option<Cow<'_, str>> {
+    if let Ok(text) = str::from_utf8(link) {
+        return Some(Cow::Borrowed(text));
+    }
+    let (rest, fragment) = split(link, b'#');
+    let (path, query) = split(rest, b'?');
+    let query = str::from_utf8(query).ok()?;
+    Some(Cow::Owned([&escaped(path), query, &escaped(fragment)].concat()))
+}
+
+/// The bytes in front of a mark, and the mark with those behind it.
+fn split(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|byte| *byte == mark).unwrap_or(text.len()))
+}
+
+/// The text with percent-encoding of all that is not ASCII.
+fn escaped(text: &[u8]) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text {
+        match byte.is_ascii() {
+            true => escaped.push(char::from(*byte)),
+            false => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
 }
 
 fn escape(text: Vec<u8>, out: &mut Vec<u8>) {
@@ -278,6 +311,20 @@ mod tests {
         );
         check("1 < 2 <", "1 < 2 <");
         check("<a href=\"/unfinished", "");
+    }
+
+    #[test]
+    fn links_in_other_character_sets_are_escaped() {
+        let check = |page: &[u8], expected: &[u8]| {
+            let rewritten = rewrite(page, &LINKS);
+            assert_eq!(rewritten, expected, "{}", rewritten.escape_ascii());
+        };
+        check(
+            b"<a href='/caf\xe9/\xc3\xa9?a=b#\xff'>",
+            b"<a href=\"https://10.0.0.1:443/caf%E9/%C3%A9?a=b#%FF\">",
+        );
+        check(b"<a href='/a?\xe9'>", b"<a href=\"/a?\xe9\">");
+        check(b"<a alt='/\xe9' href='caf\xe9'>", b"<a alt=\"/\xe9\" href=\"caf%E9\">");
     }
 
     #[test]
