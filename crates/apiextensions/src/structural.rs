@@ -38,7 +38,7 @@ use pintle_schema::Schema;
 
 pub(crate) use default_checks::Place;
 pub(crate) use effort::Effort;
-pub use node::{JsonType, ListType, Rule};
+pub use node::{ListType, Rule};
 pub use object_meta::InvalidMetadata;
 pub use pattern::Pattern;
 

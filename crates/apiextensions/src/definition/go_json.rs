@@ -86,7 +86,13 @@ fn schema(schema: &JsonSchemaProps<'_>) -> String {
     let mut out = Struct::new();
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
-    let schemas = |schemas: &[JsonSchemaProps<'_>]| list(schemas.iter().map(self::schema), false);
+    let is_given = |name: &str| schema.get(name).is_some();
+    let schemas =
+        |name: &str, schemas: &[JsonSchemaProps<'_>]| list(schemas.iter().map(self::schema), is_given(name));
+    let map = |name: &str, schemas: &Named<'_>| match is_given(name) {
+        true => map(schemas),
+        false => "null".to_owned(),
+    };
     let unsupported = schema.unsupported.as_deref();
     out.text("ID", text("id"));
     out.text("Schema", text("$schema"));
@@ -113,13 +119,14 @@ fn schema(schema: &JsonSchemaProps<'_>) -> String {
     out.value("MinProperties", schema.get("minProperties"));
     out.value("Required", schema.get("required"));
     out.optional("Items", schema.items.as_ref().map(items));
-    out.raw("AllOf", &schemas(&schema.all_of));
-    out.raw("OneOf", &schemas(&schema.one_of));
-    out.raw("AnyOf", &schemas(&schema.any_of));
+    out.raw("AllOf", &schemas("allOf", &schema.all_of));
+    out.raw("OneOf", &schemas("oneOf", &schema.one_of));
+    out.raw("AnyOf", &schemas("anyOf", &schema.any_of));
     out.optional("Not", schema.not.as_deref().map(self::schema));
-    out.raw("Properties", &map(&schema.properties));
+    out.raw("Properties", &map("properties", &schema.properties));
     out.optional("AdditionalProperties", schema.additional_properties.as_ref().map(schema_or_bool));
-    out.raw("PatternProperties", &unsupported.map_or("null".to_owned(), |own| map(&own.pattern_properties)));
+    let patterns = unsupported.map(|own| map("patternProperties", &own.pattern_properties));
+    out.optional("PatternProperties", patterns);
     let dependencies =
         unsupported.and_then(|unsupported| unsupported.dependencies.as_ref()).map(|dependencies| {
             let mut out = Struct::new();
@@ -142,7 +149,7 @@ fn schema(schema: &JsonSchemaProps<'_>) -> String {
     out.optional("Dependencies", dependencies);
     let additional_items = unsupported.and_then(|unsupported| unsupported.additional_items.as_ref());
     out.optional("AdditionalItems", additional_items.map(schema_or_bool));
-    out.raw("Definitions", &unsupported.map_or("null".to_owned(), |own| map(&own.definitions)));
+    out.optional("Definitions", unsupported.map(|own| map("definitions", &own.definitions)));
     let docs = schema.get("externalDocs").map(|docs| {
         let mut out = Struct::new();
         out.text("Description", docs.str_at("description"));
@@ -157,7 +164,7 @@ fn schema(schema: &JsonSchemaProps<'_>) -> String {
     out.value("XListMapKeys", schema.get("x-kubernetes-list-map-keys"));
     out.value("XListType", schema.get("x-kubernetes-list-type"));
     out.value("XMapType", schema.get("x-kubernetes-map-type"));
-    out.raw("XValidations", &list(schema.validations.iter().map(rule), false));
+    out.raw("XValidations", &list(schema.validations.iter().map(rule), is_given("x-kubernetes-validations")));
     out.end()
 }
 
@@ -226,9 +233,6 @@ fn schema_or_bool(either: &SchemaOrBool<'_>) -> String {
 }
 
 fn map(named: &Named<'_>) -> String {
-    if named.is_empty() {
-        return "null".to_owned();
-    }
     let mut out = Struct::new();
     for (name, schema) in named {
         out.raw(name, &self::schema(schema));

@@ -125,10 +125,7 @@ fn read_structure(
         return Err(errors);
     }
     let is_asked = schema.has(&mut |schema| schema.default.is_some() || !schema.validations.is_empty());
-    // Types that do not exist are reported with the rules of each schema.
-    let has_types = !check.options.require_valid_types
-        || !schema.has(&mut |schema| schema_rules::has_invalid_type(schema));
-    let Some(tree) = schema.tree.filter(|_| is_asked && has_types) else { return Ok(None) };
+    let Some(tree) = schema.tree.filter(|_| is_asked) else { return Ok(None) };
     let structural =
         StructuralSchema::new(tree).map_err(|error| vec![FieldError::invalid(&path.field(), "", error)])?;
     let errors = default_rules::validate_defaults(schema, &structural, path, check);
@@ -145,11 +142,18 @@ fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<F
         Some(Value::Bool(false)) => {
             matches!(
                 name,
-                "additionalProperties" | "additionalItems" | "x-kubernetes-preserve-unknown-fields"
+                "additionalProperties"
+                    | "additionalItems"
+                    | "default"
+                    | "x-kubernetes-preserve-unknown-fields"
             )
         }
-        Some(Value::String(text)) => !text.is_empty() || matches!(name, "$ref"),
-        Some(Value::Array(items)) => !items.is_empty(),
+        // The empty text is a value of optional members.
+        Some(Value::String(text)) => {
+            !text.is_empty()
+                || matches!(name, "$ref" | "default" | "x-kubernetes-list-type" | "x-kubernetes-map-type")
+        }
+        // Empty lists and maps that the body has are values, too.
         Some(_) => true,
     };
     for (field, name, is_allowed) in FIELDS {

@@ -37,7 +37,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        validation::validate(&with_empty_dependencies(object, context.empty_fields))
+        validation::validate(&with_empty_fields(object, context.empty_fields))
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
@@ -53,7 +53,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        validation::validate_update(&with_empty_dependencies(object, context.empty_fields), old)
+        validation::validate_update(&with_empty_fields(object, context.empty_fields), old)
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
@@ -112,17 +112,18 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// The object with the empty `dependencies` of its schemas, which are forbidden as such.
-fn with_empty_dependencies<'a>(object: &'a Value, empty_fields: &EmptyFields) -> Cow<'a, Value> {
+/// The object with the empty lists and maps of its schemas: some are forbidden where absent ones are not, and messages
+/// show them.
+fn with_empty_fields<'a>(object: &'a Value, empty_fields: &EmptyFields) -> Cow<'a, Value> {
     let mut fields = empty_fields.all();
-    fields.retain(|field| field.path.ends_with(".dependencies"));
+    fields.retain(|field| field.path.contains(".schema.openAPIV3Schema."));
     if fields.is_empty() {
         return Cow::Borrowed(object);
     }
-    let dependencies = EmptyFields::default();
-    dependencies.set(fields);
+    let of_schemas = EmptyFields::default();
+    of_schemas.set(fields);
     let mut object = object.clone();
-    dependencies.put_into(&mut object);
+    of_schemas.put_into(&mut object);
     Cow::Owned(object)
 }
 
@@ -199,17 +200,20 @@ mod tests {
     }
 
     #[test]
-    fn empty_dependencies_of_the_body_are_in_the_schema() {
+    fn empty_lists_and_maps_of_the_body_are_in_the_schema() {
         let schema = |properties: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": properties}}}]}});
         let empty_fields = EmptyFields::default();
         let object = schema(json!({"a": {"type": "object"}}));
-        assert_eq!(*with_empty_dependencies(&object, &empty_fields), object);
-        let path = |name: &str| format!("spec.versions[0].schema.openAPIV3Schema.properties.a.{name}");
-        let fields =
-            ["dependencies", "required"].map(|name| EmptyField { path: path(name), value: json!({}) });
-        empty_fields.set(fields.to_vec());
-        let expected = schema(json!({"a": {"type": "object", "dependencies": {}}}));
-        assert_eq!(*with_empty_dependencies(&object, &empty_fields), expected);
+        assert_eq!(*with_empty_fields(&object, &empty_fields), object);
+        let a = "spec.versions[0].schema.openAPIV3Schema.properties.a";
+        let field = |path: String, value: Value| EmptyField { path, value };
+        empty_fields.set(vec![
+            field(format!("{a}.dependencies"), json!({})),
+            field(format!("{a}.required"), json!([])),
+            field("spec.names.shortNames".to_owned(), json!([])),
+        ]);
+        let expected = schema(json!({"a": {"type": "object", "dependencies": {}, "required": []}}));
+        assert_eq!(*with_empty_fields(&object, &empty_fields), expected);
     }
 
     #[test]

@@ -164,14 +164,26 @@ fn metadata(schema: &JsonSchemaProps<'_>, level: Level, path: &Path<'_>, errors:
 }
 
 fn restricts_more_than_names(metadata: &JsonSchemaProps<'_>) -> bool {
-    let others = |(name, _)| !matches!(name, "type" | "default" | "properties");
-    metadata.members().any(others)
+    let mut names = structural_members(metadata);
+    names.any(|name| !matches!(name, "type" | "default" | "properties"))
         || metadata.properties.iter().any(|(name, _)| !matches!(*name, "name" | "generateName"))
+}
+
+/// The names of the members that the structural form of a schema has: that of an empty list or map is the same as of none
+/// for some.
+fn structural_members<'a>(schema: &JsonSchemaProps<'a>) -> impl Iterator<Item = &'a str> {
+    let is_lost = |name: &str, value: &Value| match name {
+        "enum" | "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(Vec::is_empty),
+        "patternProperties" | "definitions" => true,
+        _ => false,
+    };
+    schema.members().filter(move |(name, value)| !is_lost(name, value)).map(|(name, _)| name)
 }
 
 /// `anyOf: [{type: integer}, {type: string}]`, which is allowed though it types values in alternatives.
 fn is_int_or_string(any_of: &[JsonSchemaProps<'_>]) -> bool {
-    let is = |schema: &JsonSchemaProps<'_>, ty: &str| schema.ty == ty && schema.members().count() == 1;
+    let is =
+        |schema: &JsonSchemaProps<'_>, ty: &str| schema.ty == ty && structural_members(schema).count() == 1;
     matches!(any_of, [integer, string] if is(integer, "integer") && is(string, "string"))
 }
 
@@ -389,6 +401,8 @@ mod tests {
         check_metadata(json!({"type": "object", "properties": {"labels": {"type": "object"}}}), false);
         check_metadata(json!({"type": "object", "required": ["name"]}), false);
         check_metadata(json!({"type": "object", "description": "d"}), false);
+        check_metadata(json!({"type": "object", "required": []}), false);
+        check_metadata(json!({"type": "object", "enum": [], "allOf": []}), true);
     }
 
     #[test]

@@ -435,6 +435,69 @@ mod tests {
     }
 
     #[test]
+    fn optional_members_of_the_root_beside_a_status_are_set_when_empty() {
+        let check = |members: Value, expected: &[&str]| {
+            let mut schema = json!({"type": "object"});
+            schema.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            let mut definition = definition_of(schema);
+            definition.at_mut("spec.versions").unwrap()[0].set("subresources", json!({"status": {}}));
+            let mut errors = validate(&definition);
+            errors.retain(|error| error.detail.contains("allowed at the root"));
+            let shown: Vec<String> = errors.into_iter().filter_map(|error| error.shown_as).collect();
+            assert_eq!(shown.len(), expected.len(), "{definition}");
+            for (shown, expected) in shown.iter().zip(expected) {
+                assert!(shown.contains(expected), "{shown}");
+            }
+        };
+        check(json!({"required": [], "properties": {}}), &[]);
+        check(json!({"enum": [], "properties": {}}), &[r#""Enum":[],"#]);
+        check(json!({"allOf": [], "properties": {}}), &[r#""AllOf":[],"#]);
+        check(json!({"nullable": true, "properties": {}}), &[r#""Properties":{},"#]);
+        check(json!({"default": ""}), &[r#""Default":"","#]);
+        check(json!({"default": false}), &[r#""Default":false,"#]);
+        check(json!({"x-kubernetes-list-type": ""}), &[r#""XListType":"","#]);
+    }
+
+    #[test]
+    fn a_type_that_does_not_exist_is_reported_beside_wrong_defaults_and_rules() {
+        let definition = definition_of(json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": "text", "default": "x"},
+                "b": {"type": "array", "items": {"type": "null"}, "default": [null, 1]},
+                "c": {"type": "integer", "default": "x"},
+            },
+        }));
+        let errors: Vec<String> = validate(&definition).iter().map(ToString::to_string).collect();
+        let at = |rest: &str| format!("spec.validation.openAPIV3Schema.properties{rest}");
+        const SUPPORTED: &str =
+            r#"supported values: "array", "boolean", "integer", "number", "object", "string""#;
+        assert_eq!(
+            errors,
+            [
+                at(r#"[a].default: Invalid value: "string":  in body must be of type text: "string""#),
+                at(
+                    r#"[b].default.[1]: Invalid value: "integer": [1] in body must be of type null: "integer""#
+                ),
+                at(r#"[c].default: Invalid value: "string":  in body must be of type integer: "string""#),
+                at(&format!(r#"[a].type: Unsupported value: "text": {SUPPORTED}"#)),
+                at(&format!(r#"[b].items.type: Unsupported value: "null": {SUPPORTED}"#)),
+                at("[b].items.type: Forbidden: type cannot be set to null, use nullable as an alternative"),
+            ]
+        );
+        let definition = definition_of(json!({
+            "type": "object",
+            "properties": {"a": {
+                "type": "text",
+                "properties": {"b": {"type": "object", "x-kubernetes-validations": [{"rule": "self.c == 1"}]}},
+            }},
+        }));
+        let errors: Vec<String> = validate(&definition).iter().map(ToString::to_string).collect();
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert!(errors[1].contains("undefined field 'c'"), "{errors:?}");
+    }
+
+    #[test]
     fn a_type_that_does_not_exist_is_reported_once_beside_rules() {
         let definition = definition_of(json!({
             "type": "object",

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use pintle_machinery::Value;
 
-use super::node::{Additional, Constraint, Flags, ListType, Node, NodeId, Property, Rule};
+use super::node::{Additional, Constraint, Flags, JsonType, ListType, Node, NodeId, Property, Rule};
 use super::run::{Name, Run};
 
 /// The nodes of a schema, and the tables that they refer to.
@@ -51,6 +51,20 @@ impl Arena {
     pub(super) fn str(&self, name: Name) -> &str {
         let start = name.start as usize;
         self.text.get(start..start + name.len as usize).unwrap_or_default()
+    }
+
+    /// The name of a node's type; empty for none.
+    pub(super) fn type_name(&self, node: &Node) -> &str {
+        match node.ty {
+            None => "",
+            Some(JsonType::Array) => "array",
+            Some(JsonType::Boolean) => "boolean",
+            Some(JsonType::Integer) => "integer",
+            Some(JsonType::Number) => "number",
+            Some(JsonType::Object) => "object",
+            Some(JsonType::String) => "string",
+            Some(JsonType::Unknown(name)) => self.str(name),
+        }
     }
 
     pub(super) fn strs(&self, run: Run) -> impl ExactSizeIterator<Item = &str> + Clone {

@@ -66,6 +66,7 @@ impl Converter<'_> {
             Some(JsonType::Integer) => self.builder.scalar(Type::Int64),
             Some(JsonType::Number) => self.builder.scalar(Type::Float64),
             Some(JsonType::String) => self.text(node),
+            Some(JsonType::Unknown(_)) => self.builder.scalar(Type::Any),
         };
         if node.flags.has(Flags::ATOMIC_MAP) {
             self.builder.set_map_type(id, MapType::Atomic);

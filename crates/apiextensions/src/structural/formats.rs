@@ -51,7 +51,7 @@ pub(super) fn is_supported(node: &Node, format: &str) -> bool {
         None | Some(JsonType::String) => StringFormat::parse(format).is_some(),
         Some(JsonType::Integer) => matches!(format, "int32" | "int64"),
         Some(JsonType::Number) => matches!(format, "float" | "double"),
-        Some(JsonType::Array | JsonType::Boolean | JsonType::Object) => false,
+        Some(JsonType::Array | JsonType::Boolean | JsonType::Object | JsonType::Unknown(_)) => false,
     }
 }
 

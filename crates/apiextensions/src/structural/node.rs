@@ -27,7 +27,7 @@ impl NodeId {
 
 /// The types of OpenAPI v3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JsonType {
+pub(crate) enum JsonType {
     /// `array`
     Array,
     /// `boolean`
@@ -40,11 +40,13 @@ pub enum JsonType {
     Object,
     /// `string`
     String,
+    /// A type that no value has. Only definitions from older servers are stored with one.
+    Unknown(Name),
 }
 
 impl JsonType {
     /// The type with this name.
-    pub fn parse(name: &str) -> Option<JsonType> {
+    pub(super) fn parse(name: &str) -> Option<JsonType> {
         Some(match name {
             "array" => JsonType::Array,
             "boolean" => JsonType::Boolean,
@@ -54,18 +56,6 @@ impl JsonType {
             "string" => JsonType::String,
             _ => return None,
         })
-    }
-
-    /// The name in schemas.
-    pub fn name(self) -> &'static str {
-        match self {
-            JsonType::Array => "array",
-            JsonType::Boolean => "boolean",
-            JsonType::Integer => "integer",
-            JsonType::Number => "number",
-            JsonType::Object => "object",
-            JsonType::String => "string",
-        }
     }
 }
 

@@ -100,7 +100,7 @@ impl Reader {
         if let Some(name) = UNSUPPORTED.iter().find(|name| says_something(tree.get(name))) {
             return Err(format!("OpenAPIV3Schema '{}' is not supported", name.trim_start_matches('$')));
         }
-        let mut node = Node { ty: self.ty(tree)?, ..Node::default() };
+        let mut node = Node { ty: self.ty(tree), ..Node::default() };
         self.extensions(tree, &mut node, place)?;
         node.properties = self.properties(tree, &mut node.flags, place, depth)?;
         match tree.get("items") {
@@ -144,12 +144,10 @@ impl Reader {
         Ok(id)
     }
 
-    fn ty(&mut self, tree: &Map) -> Result<Option<JsonType>, String> {
+    fn ty(&mut self, tree: &Map) -> Option<JsonType> {
         match tree.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "" => Ok(None),
-            name => JsonType::parse(name)
-                .map(Some)
-                .ok_or_else(|| format!("OpenAPIV3Schema 'type' {name:?} is not supported")),
+            "" => None,
+            name => JsonType::parse(name).or_else(|| Some(JsonType::Unknown(self.intern(name)))),
         }
     }
 

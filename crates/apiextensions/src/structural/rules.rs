@@ -384,7 +384,7 @@ impl<'s> Run<'s> {
             Some(program) => match self.message(program, &rule.message_expression, activation) {
                 Ok(message) => message,
                 Err(detail) => {
-                    self.add(FieldError::invalid(&field, type_name(node), detail), ratcheted);
+                    self.add(FieldError::invalid(&field, self.schema.type_name(node), detail), ratcheted);
                     return Err(Spent);
                 }
             },
@@ -439,7 +439,7 @@ impl<'s> Run<'s> {
 
     /// Adds an error that shows the name of the type instead of the value.
     fn invalid(&mut self, path: &Path<'_>, node: &Node, detail: String) {
-        self.add(FieldError::invalid(&path.to_field_path(), type_name(node), detail), false);
+        self.add(FieldError::invalid(&path.to_field_path(), self.schema.type_name(node), detail), false);
     }
 
     fn add(&mut self, error: FieldError, ratcheted: bool) {
@@ -517,10 +517,6 @@ fn activation<'a>(
         (false, Some(old)) => activation.with(OLD_SELF, old),
         (false, None) => activation,
     })
-}
-
-fn type_name(node: &Node) -> &'static str {
-    node.ty.map_or("", JsonType::name)
 }
 
 /// The text for a rule in messages.

@@ -148,7 +148,8 @@ impl<'s> Walk<'s> {
         let format = self.format(node);
         let typed = node.ty.is_some() || self.is_int_or_string(node);
         if value.is_null() {
-            if typed && !node.flags.has(Flags::NULLABLE) {
+            let nullable = node.flags.has(Flags::NULLABLE) || self.schema.type_name(node) == "null";
+            if typed && !nullable {
                 sink.problem(|| Problem::wrong_type(path, &self.type_name(node), "null"));
             } else {
                 matched += 1;
@@ -558,7 +559,7 @@ impl Walk<'_> {
     fn type_name(&self, node: &Node) -> String {
         match self.is_int_or_string(node) {
             true => "integer,string".to_owned(),
-            false => node.ty.map_or("", JsonType::name).to_owned(),
+            false => self.schema.type_name(node).to_owned(),
         }
     }
 }

@@ -88,6 +88,7 @@ impl DeclType {
             JsonType::Boolean => Some(DeclType::scalar(Shape::Bool, MIN_BOOL_SIZE)),
             JsonType::Number => Some(DeclType::scalar(Shape::Double, MIN_NUMBER_SIZE)),
             JsonType::Integer => Some(DeclType::scalar(Shape::Int, MIN_NUMBER_SIZE)),
+            JsonType::Unknown(_) => None,
         }
     }
 

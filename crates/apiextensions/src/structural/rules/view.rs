@@ -109,7 +109,7 @@ fn kind(schema: &Arena, node: &Node, resource: bool) -> SchemaKind {
         Some(JsonType::Number) => SchemaKind::Number,
         Some(JsonType::Integer) => SchemaKind::Integer,
         Some(JsonType::Boolean) => SchemaKind::Boolean,
-        None => SchemaKind::Unknown,
+        None | Some(JsonType::Unknown(_)) => SchemaKind::Unknown,
     }
 }
 

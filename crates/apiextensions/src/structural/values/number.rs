@@ -68,7 +68,11 @@ impl Range<'_> {
             _ => true,
         };
         if !fits {
-            let ty = self.ty.map_or("", JsonType::name);
+            let ty = match self.ty {
+                Some(JsonType::Integer) => "integer",
+                Some(JsonType::Number) => "number",
+                _ => "",
+            };
             sink.problem(|| Problem::out_of_range(what, ty, self.format, path));
         }
         fits
