@@ -15,6 +15,7 @@
 
 pub mod cbor;
 mod error;
+mod findings;
 pub mod json;
 pub(crate) mod number;
 pub mod protobuf;

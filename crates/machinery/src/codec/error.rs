@@ -12,7 +12,7 @@ pub struct Decoded {
     pub value: Value,
     /// Unknown and duplicate fields, in the order in which they are reported.
     pub problems: Vec<StrictProblem>,
-    /// The empty lists and maps in fields of declared types, up to a maximum; not of CBOR.
+    /// The empty lists and maps in fields of declared types, up to a maximum.
     pub empty_fields: Vec<EmptyField>,
 }
 

@@ -5,6 +5,7 @@
 //! outermost struct and its field, since every struct on the way out puts its own name there.
 
 use std::collections::HashSet;
+use std::fmt::{self, Write as _};
 
 use pintle_go_forms::{base64, quote};
 use pintle_schema::{FieldRef, SchemaRef, Type};
@@ -12,7 +13,8 @@ use pintle_tree::{Map, Number, Value};
 
 use super::reader::{Head, Major, Reader};
 use super::well_formed;
-use crate::codec::error::{DecodeError, Decoded, Fallible, StrictProblem};
+use crate::codec::error::{DecodeError, Decoded, EmptyField, Fallible, StrictProblem};
+use crate::codec::findings::{Findings, Paths};
 use crate::codec::json::{self, TypeMeta, is_zero, zero};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 use crate::codec::{canonical_quantity, parse_micro_time, parse_time};
@@ -61,7 +63,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Fallibl
     Ok(Decoded {
         value: value.unwrap_or_else(|| zero(schema)),
         problems: decoder.unknown.map(StrictProblem::UnknownElement).into_iter().collect(),
-        empty_fields: Vec::new(),
+        empty_fields: decoder.empty_fields.found,
     })
 }
 
@@ -187,12 +189,22 @@ pub(super) struct Decoder<'d> {
     weight: Weight,
     /// The index of an unknown field in its map.
     unknown: Option<usize>,
+    /// The path of the present value, as messages write it.
+    path: String,
+    empty_fields: Findings<EmptyField>,
 }
 
 impl<'d> Decoder<'d> {
     /// A decoder of bytes that are well-formed.
     pub(super) fn new(bytes: &'d [u8], weight: Weight) -> Decoder<'d> {
-        Decoder { reader: Reader::new(bytes), later: Vec::new(), weight, unknown: None }
+        Decoder {
+            reader: Reader::new(bytes),
+            later: Vec::new(),
+            weight,
+            unknown: None,
+            path: String::new(),
+            empty_fields: Findings::with(Paths::Full),
+        }
     }
 
     pub(super) fn next(&self) -> Option<Major> {
@@ -591,18 +603,22 @@ impl<'d> Decoder<'d> {
         let mut items = Vec::new();
         let mut first = First::default();
         let mut count = Count::of(head);
-        while count.next(&mut self.reader).is_some() {
+        while let Some(index) = count.next(&mut self.reader) {
             self.weigh(ITEM)?;
-            let step = self.value(ty);
+            let step = self.at(format_args!("[{index}]"), |decoder| decoder.value(ty));
             items.push(first.note(step)?.flatten().unwrap_or_else(|| zero(ty)));
         }
         first.end(Value::Array(items))
     }
 
+    /// Decodes a map. A null leaves a scalar as the one before it, as [`Decoder::key`] leaves a key.
     fn map(&mut self, head: Head, schema: SchemaRef<'_>) -> Step<Value> {
         let ty = schema.value();
+        let is_scalar =
+            matches!(ty.ty(), Type::Bool | Type::Int32 | Type::Int64 | Type::Float64 | Type::String);
         let mut object = Map::new();
         let mut key = String::new();
+        let mut key_before = String::new();
         let mut first = First::default();
         let mut count = Count::of(head);
         while let Some(index) = count.next(&mut self.reader) {
@@ -611,13 +627,18 @@ impl<'d> Decoder<'d> {
                 self.reader.skip()?;
                 continue;
             }
-            let step = self.value(ty);
+            let step = self.member(&key, |decoder| decoder.value(ty));
             let Some(value) = first.note(step)? else { continue };
             self.weigh_member(object.len())?;
+            let before = object.get(key_before.as_str()).filter(|_| is_scalar && value.is_none());
+            // A few bytes may repeat a long text.
+            self.weigh(before.and_then(Value::as_str).map_or(0, |text| text.len() + TEXT))?;
+            let value = value.or_else(|| before.cloned());
             if object.insert(key.as_str(), value.unwrap_or_else(|| zero(ty))).is_some() {
                 self.skip_pairs(&mut count)?;
                 return Err(Failure::duplicate(&key, index));
             }
+            key_before.clone_from(&key);
         }
         first.end(Value::Object(object))
     }
@@ -643,7 +664,7 @@ impl<'d> Decoder<'d> {
             let field = schema.field(&key);
             let unknown = self.unknown;
             let step = match field {
-                Some(field) => self.field(field),
+                Some(field) => self.member(field.name(), |decoder| decoder.field(field)),
                 None => self.reader.skip().map(|()| None).map_err(Failure::from),
             };
             if !seen.insert(key.clone()) {
@@ -679,12 +700,29 @@ impl<'d> Decoder<'d> {
             self.reader.skip()?;
             return Ok(None);
         }
-        let value = self.value(field.ty())?;
-        Ok(value.filter(|value| {
-            field.is_pointer()
-                || !is_zero(value, field.ty())
-                || (field.tells_empty_from_none() && !value.is_null())
-        }))
+        let Some(value) = self.value(field.ty())? else { return Ok(None) };
+        let is_zero = is_zero(&value, field.ty());
+        if is_zero && !value.is_null() && matches!(field.ty().ty(), Type::List | Type::Map) {
+            self.empty_fields.report(|_| self.path.clone(), |path| EmptyField { path, value: value.clone() });
+        }
+        let is_told = field.tells_empty_from_none() && !value.is_null();
+        Ok(Some(value).filter(|_| field.is_pointer() || !is_zero || is_told))
+    }
+
+    /// Decodes the value of a field, or of a key of a map.
+    fn member<T>(&mut self, name: &str, decode: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        let separator = if self.path.is_empty() { "" } else { "." };
+        self.at(format_args!("{separator}{name}"), decode)
+    }
+
+    /// Decodes the value at a step from the present one.
+    fn at<T>(&mut self, step: fmt::Arguments<'_>, decode: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        let length = self.path.len();
+        // Writing to a string does not fail.
+        let _ = self.path.write_fmt(step);
+        let value = decode(self);
+        self.path.truncate(length);
+        value
     }
 
     /// The name of a struct's field, which may be a byte string.

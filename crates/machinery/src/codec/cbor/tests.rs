@@ -377,3 +377,55 @@ fn recorded_objects_survive() {
         assert_eq!(decode_any(&encoded).unwrap(), json_codec::to_value(&object, schema), "{path:?}");
     }
 }
+
+#[test]
+fn a_null_is_the_scalar_before_in_a_map() {
+    let data = |text: &str| {
+        let decoded = decode(&hex(&format!("a1 \"data {text}")), schema("ConfigMap")).unwrap();
+        decoded.value["data"].clone()
+    };
+    assert_eq!(data(r#"a1 "a f6"#), json!({"a": ""}));
+    assert_eq!(data(r#"a3 "a "x "b f6 "c f6"#), json!({"a": "x", "b": "x", "c": "x"}));
+    assert_eq!(data(r#"a3 "a f6 "b "x "c f6"#), json!({"a": "", "b": "x", "c": "x"}));
+    // Quantities have no value before.
+    let pod = hex(r#"a1 "spec a1 "overhead a2 "a "1 "b f6"#);
+    let decoded = decode(&pod, schema("Pod")).unwrap();
+    assert_eq!(decoded.value["spec"]["overhead"], json!({"a": "1", "b": "0"}));
+    // The memory of the copies counts.
+    let mut body = vec![0xa1, 0x64, b'd', b'a', b't', b'a', 0xb9, 0x4e, 0x20, 0x61, b'a', 0x79, 0xff, 0xff];
+    body.extend(vec![b'x'; 0xffff]);
+    body.extend(
+        (1..20_000u16)
+            .flat_map(|key| [0x64].into_iter().chain(format!("{key:04x}").into_bytes()).chain([0xf6])),
+    );
+    assert_eq!(message(decode_body(&body, schema("ConfigMap"))), DecodeError::TooHeavy.to_string());
+}
+
+#[test]
+fn empty_lists_and_maps_are_reported() {
+    let bytes = encode_any(&json!({
+        "metadata": {"labels": {}, "finalizers": null, "name": ""},
+        "spec": {"volumes": [], "securityContext": {},
+            "containers": [{"args": []}, {"args": ["x"], "resources": {"limits": {}}}]},
+    }));
+    let fields = decode(&bytes, schema("Pod")).unwrap().empty_fields.into_iter();
+    let mut fields: Vec<String> = fields.map(|field| format!("{}: {}", field.path, field.value)).collect();
+    // Encoding sorts the keys by length.
+    fields.sort();
+    assert_eq!(
+        fields,
+        [
+            "metadata.labels: {}",
+            "spec.containers[0].args: []",
+            "spec.containers[1].resources.limits: {}",
+            "spec.volumes: []"
+        ]
+    );
+    // Where the encoding itself tells empty from absent, the tree has the list, too.
+    let role = Schema::builtin().by_kind("rbac.authorization.k8s.io", "v1", "Role").unwrap();
+    let decoded = decode(&encode_any(&json!({"rules": []})), role).unwrap();
+    assert_eq!((decoded.value, decoded.empty_fields.len()), (json!({"rules": []}), 1));
+    let many: Vec<Value> = (0..300).map(|_| json!({"args": []})).collect();
+    let bytes = encode_any(&json!({"spec": {"containers": many}}));
+    assert_eq!(decode(&bytes, schema("Pod")).unwrap().empty_fields.len(), 100);
+}

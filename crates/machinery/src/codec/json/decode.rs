@@ -10,14 +10,10 @@ use super::any::{self, Unwatched, Watcher};
 use super::fields::{fields_of_tree, fields_text};
 use super::parser::{MAX_SKIPPED_DEPTH, Parser};
 use crate::codec::error::{DecodeError, Decoded, EmptyField, Fallible, StrictProblem};
+use crate::codec::findings::{Findings, Paths};
 use crate::codec::weight::Weight;
 use crate::codec::{MAX_DEPTH, canonical_quantity, parse_micro_time, parse_time, time};
 use pintle_go_forms::{base64, format_duration, parse_duration};
-
-/// The maximum number of strict problems that are reported, and that of empty fields.
-const MAX_FINDINGS: usize = 100;
-/// The maximum size of all paths of either together, in bytes.
-const MAX_PATH_BYTES: usize = 256 * 1024;
 
 /// The `kind` and `apiVersion` of a body; empty where absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -708,54 +704,19 @@ impl<'d, 's> Decoder<'d, 's> {
     fn empty(&mut self, field: FieldRef<'_>, value: &Value) {
         if matches!(field.ty().ty(), Type::List | Type::Map) {
             let finding = |path| EmptyField { path, value: value.clone() };
-            self.empty_fields.report(&self.path, field.name(), finding);
+            self.empty_fields.report(|paths| join(&self.path, field.name(), paths), finding);
         }
     }
 
     fn duplicate(&mut self, key: &str) {
         if !self.muted {
-            self.problems.report(&self.path, key, StrictProblem::DuplicateField);
+            self.problems.report(|paths| join(&self.path, key, paths), StrictProblem::DuplicateField);
         }
     }
 
     fn unknown(&mut self, key: &str) {
         if !self.muted {
-            self.problems.report(&self.path, key, StrictProblem::UnknownField);
-        }
-    }
-}
-
-/// The findings so far with their paths, up to a maximum. Paths contain keys, which may be as long as a body, so their
-/// total size is bounded.
-struct Findings<T> {
-    found: Vec<T>,
-    path_bytes: usize,
-    paths: Paths,
-}
-
-/// The form of the paths of findings.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Paths {
-    /// Each path is reported once.
-    Full,
-    /// Without the keys of maps. The same path may stand for several fields, and is reported for each of them.
-    WithoutKeys,
-}
-
-impl<T: PartialEq> Findings<T> {
-    fn with(paths: Paths) -> Findings<T> {
-        Findings { found: Vec::new(), path_bytes: 0, paths }
-    }
-
-    fn report(&mut self, path: &[Step<'_, '_>], key: &str, finding: impl FnOnce(String) -> T) {
-        if self.found.len() >= MAX_FINDINGS || self.path_bytes >= MAX_PATH_BYTES {
-            return;
-        }
-        let path = join(path, key, self.paths);
-        self.path_bytes += path.len();
-        let finding = finding(path);
-        if self.paths == Paths::WithoutKeys || !self.found.contains(&finding) {
-            self.found.push(finding);
+            self.problems.report(|paths| join(&self.path, key, paths), StrictProblem::UnknownField);
         }
     }
 }
@@ -789,7 +750,7 @@ struct PathWatcher<'a, 'd, 's> {
 impl Watcher for PathWatcher<'_, '_, '_> {
     fn duplicate(&mut self, key: &str) {
         if !self.muted {
-            self.problems.report(self.path, key, StrictProblem::DuplicateField);
+            self.problems.report(|paths| join(self.path, key, paths), StrictProblem::DuplicateField);
         }
     }
 
