@@ -47,6 +47,6 @@ pub(crate) use affinity::validate_node_selector;
 pub(crate) use claim_template::validate_metadata as validate_template_metadata;
 pub(crate) use containers::validate_image_of_pod;
 pub(crate) use defaults::set_source_defaults;
-pub(crate) use resources::is_extended;
+pub(crate) use resources::{is_extended, keep_empty_claims};
 pub(crate) use volume_sources::validate_csi_driver_name;
 pub(crate) use warnings::{deprecated_node_label, fraction_warning, node_term_warnings};

@@ -12,7 +12,7 @@ use pintle_machinery::validation::{
     validate_object_meta_update,
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::{RequestContext, Resource, Strategy};
+use pintle_registry::{EmptyFields, RequestContext, Resource, Strategy};
 use std::sync::Arc;
 
 pub use super::pod_spec::PodValidationOptions;
@@ -76,6 +76,11 @@ pub fn drop_disabled_fields(template: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// As [`pod_spec::keep_empty_claims`], for the template at a path.
+pub(crate) fn keep_empty_claims(object: &mut Value, path: &str, empty_fields: &EmptyFields) {
+    pod_spec::keep_empty_claims(object, &format!("{path}.spec"), empty_fields);
+}
+
 /// The strategy of pod templates.
 #[derive(Debug, Clone, Copy)]
 struct PodTemplateStrategy;
@@ -88,11 +93,12 @@ impl Strategy for PodTemplateStrategy {
         }
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         object.set_generation(1);
         if let Some(template) = object.at_mut("template") {
             drop_disabled_fields(template, None);
         }
+        keep_empty_claims(object, "template", context.empty_fields);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -108,10 +114,11 @@ impl Strategy for PodTemplateStrategy {
         warnings(object.at("template").unwrap_or(&Value::Null), None, &FieldPath::new("template"))
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         if let Some(template) = object.at_mut("template") {
             drop_disabled_fields(template, old.at("template"));
         }
+        keep_empty_claims(object, "template", context.empty_fields);
         let (new, stored) = (object.at("template"), old.at("template"));
         if !semantically_equal(new.unwrap_or(&Value::Null), stored.unwrap_or(&Value::Null)) {
             object.set_generation(old.generation().saturating_add(1));

@@ -130,6 +130,7 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
         object.set("metadata.generation", 1);
         drop_disabled_template_fields::<W>(object, None);
         drop_disabled(W::GATED, object, None);
+        pod_template::keep_empty_claims(object, W::TEMPLATE, context.empty_fields);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -148,10 +149,11 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
         warnings
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
         drop_disabled_template_fields::<W>(object, Some(old));
         drop_disabled(W::GATED, object, Some(old));
+        pod_template::keep_empty_claims(object, W::TEMPLATE, context.empty_fields);
         self.0.prepare_for_update(object, old);
         rules::count_generation_if(object, old, self.0.changes_generation(object, old));
     }
@@ -236,6 +238,7 @@ fn drop_disabled_template_fields<W: Workload>(object: &mut Value, old: Option<&V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::codec::EmptyField;
     use pintle_registry::testing::{MemoryRegistry, with_context};
 
     struct Plain;
@@ -286,6 +289,29 @@ mod tests {
         context(|context| WorkloadStatusStrategy(Plain).prepare_for_update(context, &mut object, &old));
         let metadata = json!({"annotations": {"c": "d"}, "labels": {"a": "b"}});
         assert_eq!(object, json!({"metadata": metadata, "spec": {"a": 1}, "status": {"replicas": 3}}));
+    }
+
+    #[test]
+    fn empty_claims_of_all_containers_together_are_refused() {
+        let claims = |claims: Value| json!({"metadata": {}, "spec": {"template": {"spec": {"resources": {"claims": claims}}}}});
+        let mut stored = claims(Value::Null);
+        stored.remove_at("spec.template.spec.resources.claims");
+        let (mut new, mut changed) = (stored.clone(), stored.clone());
+        context(|context| {
+            let path = "spec.template.spec.resources.claims".to_owned();
+            context.empty_fields.set(vec![EmptyField { path, value: json!([]) }]);
+            WorkloadStrategy(Plain).prepare_for_create(context, &mut new);
+            WorkloadStrategy(Plain).prepare_for_update(context, &mut changed, &stored);
+        });
+        for object in [new, changed] {
+            assert_eq!(object.at("spec"), claims(json!([])).at("spec"));
+            let options = crate::core::pod_template::PodValidationOptions::for_template(None);
+            let errors =
+                pod_template::validate(object.at("spec.template").unwrap(), &FieldPath::new("t"), &options);
+            let message =
+                "t.spec.resources.claims: Forbidden: claims may not be set for Resources at pod-level";
+            assert!(errors.iter().any(|error| error.to_string() == message), "{errors:?}");
+        }
     }
 
     #[test]

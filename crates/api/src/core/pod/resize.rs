@@ -4,6 +4,7 @@
 use super::ephemeral_containers::keep_all_but_spec_part;
 use super::resize_validation;
 use super::strategy::{PodStrategy, drop_disabled_fields, update_generation};
+use crate::core::pod_spec;
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
@@ -17,9 +18,10 @@ impl Strategy for ResizeStrategy {
         PodStrategy.set_defaults(object);
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep_all_but_resources(object, old);
         drop_disabled_fields(object, Some(old));
+        pod_spec::keep_empty_claims(object, "spec", context.empty_fields);
         update_generation(object, old);
     }
 

@@ -25,6 +25,7 @@ impl Strategy for PodStrategy {
         let qos_class = qos::qos_class(object);
         object.set("status", json!({"phase": "Pending", "qosClass": qos_class}));
         drop_disabled_fields(object, None);
+        pod_spec::keep_empty_claims(object, "spec", context.empty_fields);
         conditions::add_scheduling_gated(object, context.now);
         label_keys::merge_into_selectors(object);
         app_armor::set_fields_from_annotations(object);
@@ -59,9 +60,10 @@ impl Strategy for PodStrategy {
         warnings
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
         drop_disabled_fields(object, Some(old));
+        pod_spec::keep_empty_claims(object, "spec", context.empty_fields);
         update_generation(object, old);
     }
 

@@ -9,7 +9,8 @@ use crate::resource_list::{
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::error_list::join_names;
 use pintle_machinery::validation::{IS_NEGATIVE_ERROR, is_dns1123_label, is_qualified_name};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt, json};
+use pintle_registry::EmptyFields;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The names of the claims that containers may refer to.
@@ -34,6 +35,16 @@ pub(crate) fn validate_overhead(
     let mut resources = Value::Null;
     resources.set("limits", overhead.clone());
     validate_container(&resources, &ClaimNames::new(), options, path)
+}
+
+/// Keeps the empty claims that a body gives a pod as a whole: they are refused there, also when there are none.
+pub(crate) fn keep_empty_claims(object: &mut Value, spec: &str, empty_fields: &EmptyFields) {
+    let resources = format!("{spec}.resources");
+    if empty_fields.contains(&format!("{resources}.claims"))
+        && let Some(resources) = object.at_mut(&resources)
+    {
+        resources.set_default("claims", json!([]));
+    }
 }
 
 /// Validates the resources of a pod as a whole.
