@@ -62,6 +62,7 @@ mod label_index;
 mod lazy_map;
 mod object_map;
 mod open_objects;
+mod place;
 mod placed;
 mod reflector;
 mod remaining_counts;

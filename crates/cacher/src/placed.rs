@@ -1,14 +1,7 @@
 //! Watch targets in no order, each of which knows its place: [`Placed`].
 
-use crate::watch_target::WatchTarget;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-/// The place of a target in one [`Placed`], which is read and written under the lock of that collection.
-#[derive(Debug, Default)]
-pub(crate) struct Place(AtomicUsize);
+use crate::{place::Place, watch_target::WatchTarget};
+use std::sync::Arc;
 
 /// Watch targets, any of which is removed at a cost that does not grow with their number.
 pub(crate) struct Placed {
@@ -23,17 +16,17 @@ impl Placed {
     }
 
     pub(crate) fn push(&mut self, target: Arc<WatchTarget>) {
-        (self.place)(&target).0.store(self.targets.len(), Ordering::Relaxed);
+        (self.place)(&target).set(self.targets.len());
         self.targets.push(target);
     }
 
     /// Removes a target, if it is here.
     pub(crate) fn remove(&mut self, target: &Arc<WatchTarget>) {
-        let at = (self.place)(target).0.load(Ordering::Relaxed);
+        let at = (self.place)(target).get();
         if self.targets.get(at).is_some_and(|other| Arc::ptr_eq(other, target)) {
             self.targets.swap_remove(at);
             if let Some(moved) = self.targets.get(at) {
-                (self.place)(moved).0.store(at, Ordering::Relaxed);
+                (self.place)(moved).set(at);
             }
         }
     }

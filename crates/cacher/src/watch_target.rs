@@ -11,7 +11,7 @@ use crate::{
     byte_budget::BudgetedBytes,
     event::{Change, EventType, WatchEvent},
     event_log::Position,
-    placed::Place,
+    place::Place,
 };
 use parking_lot::Mutex;
 use pintle_storage::Revision;
