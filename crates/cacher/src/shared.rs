@@ -2,7 +2,8 @@
 //!
 //! Lock order: [`Shared::state`], then one watcher's queue, [`Shared::retained`] or [`Shared::held`]. None is held across an await, and no
 //! waker is woken under any. Readers take no lock but that of the retained states, which is held for a few steps at a
-//! time: they load the snapshot, and wait (if they must) on the progress channel.
+//! time: they load the snapshot, and wait (if they must) on the progress channel. Only the rest of a long list, of a state
+//! that has been replaced meanwhile, is weighed under the lock of the state.
 //!
 //! Order of publication, under the state's lock: the snapshot, the event log, the queues; then, without the lock, the
 //! waiting readers and each watcher with new items are woken once. So a reader that has seen an event finds the

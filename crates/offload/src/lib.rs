@@ -99,7 +99,10 @@ fn has_workers() -> bool {
 /// another thread meanwhile.
 pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     match has_workers() {
-        #[expect(clippy::disallowed_methods, reason = "the work ends by itself and waits for nothing")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the work ends by itself, and waits at most for the same work of another thread"
+        )]
         true => tokio::task::block_in_place(work),
         false => work(),
     }

@@ -37,7 +37,8 @@ pub(crate) struct Flags {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Parses the command line. A subcommand ends the process by itself when its arguments are wrong.
+/// Parses the command line. A subcommand ends the process by itself when it prints its help, and when its
+/// arguments are wrong.
 ///
 /// # Errors
 /// When the flags of the server are wrong.

@@ -205,18 +205,18 @@ impl ActiveRequest {
     }
 
     /// Marks the response as one that exists as a whole.
-    pub(crate) fn is_whole(&mut self) {
+    pub(crate) fn mark_whole(&mut self) {
         if std::mem::replace(&mut self.is_whole, true) {
             return;
         }
         // Further ones are no sign that the client reads.
         if self.connection.0.unread.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.has_progress();
+            self.note_progress();
         }
     }
 
     /// Records that the client takes bytes of the response.
-    pub(crate) fn has_progress(&self) {
+    pub(crate) fn note_progress(&self) {
         *self.connection.0.unread_since.lock() = Instant::now();
     }
 }
@@ -281,12 +281,12 @@ mod tests {
         let began = Instant::now();
         assert_eq!(connection.gives_way_since(), Some(began), "it is idle");
         let (mut first, mut second_request) = (connection.begin().answered(), connection.begin().answered());
-        first.is_whole();
+        first.mark_whole();
         tokio::time::advance(UNREAD_TIMEOUT).await;
         assert_eq!(connection.gives_way_since(), None, "a request is executed");
-        second_request.is_whole();
+        second_request.mark_whole();
         assert_eq!(connection.gives_way_since(), Some(began));
-        second_request.has_progress();
+        second_request.note_progress();
         assert_eq!(connection.gives_way_since(), None);
         tokio::time::advance(UNREAD_TIMEOUT - second).await;
         assert_eq!(connection.gives_way_since(), None);

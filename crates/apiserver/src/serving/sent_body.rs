@@ -75,7 +75,7 @@ impl SentBody {
                 true => body.budget.charge_anyway(bytes, &body.cutoff),
                 false => bytes,
             };
-            body.request.is_whole();
+            body.request.mark_whole();
         }
         http::Response::from_parts(head, body)
     }
@@ -87,7 +87,7 @@ impl SentBody {
         };
         self.handed_over += piece.len();
         self.cutoff.handed_over();
-        self.request.has_progress();
+        self.request.note_progress();
         piece
     }
 

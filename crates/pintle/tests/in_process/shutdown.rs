@@ -86,7 +86,7 @@ async fn watches_outlast_the_port_and_end_with_the_time_of_a_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_with_a_grace_period_end_after_the_delay() {
     let graceful = ManagementOptions {
-        shutdown_delay: Duration::from_secs(2),
+        shutdown_delay: Duration::from_secs(5),
         shutdown_watch_termination_grace_period: FOR_EVER,
         ..ManagementOptions::default()
     };
