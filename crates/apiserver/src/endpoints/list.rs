@@ -47,7 +47,8 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
     encoder.convert(page.objects(None)).await?;
     drop(encoder);
     let metadata = page.metadata.clone();
-    let ListBody { body, is_compressed } = form.body(Objects::Page { page, after: None }, &metadata).await?;
+    let objects = Objects::Page { page: Box::new(page), after: None };
+    let ListBody { body, is_compressed } = form.body(objects, &metadata).await?;
     let mut response = with_content_type(200, content_type.as_str(), body);
     if is_compressed {
         declare(response.headers_mut());
@@ -57,8 +58,9 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
-        BALLOONS, CONFIG_MAPS, INFLATED, INFLATED_BALLOONS, TestServer, WIDGETS, widget,
+    use super::super::{
+        page::LONG_MATCH,
+        testing::{BALLOONS, CONFIG_MAPS, INFLATED, INFLATED_BALLOONS, TestServer, WIDGETS, widget},
     };
     use crate::base::{body::Body, compression::THRESHOLD};
     use flate2::read::GzDecoder;
@@ -66,7 +68,14 @@ mod tests {
     use http_body_util::BodyExt as _;
     use pintle_cacher::ByteBudget;
     use pintle_machinery::{continue_token::ContinueToken, json};
-    use std::io::Read as _;
+    use pintle_offload::{LIGHT, is_on_worker};
+    use std::{
+        io::Read as _,
+        sync::{
+            Arc,
+            atomic::{AtomicU64, Ordering},
+        },
+    };
 
     #[tokio::test]
     async fn the_shards_of_a_resource_are_disjoint_and_complete() {
@@ -163,6 +172,59 @@ mod tests {
         let message =
             "\"data\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
         assert_eq!((code, &status["message"]), (400, &json!(message)));
+    }
+
+    #[tokio::test]
+    async fn a_selective_list_counts_each_object_that_it_reads_once() {
+        let server = TestServer::start().await;
+        // The matches of one selector are kept, and those of the other are too large for that.
+        let large = json!({"x": "x".repeat(LIGHT / 2)});
+        for index in 0..12 {
+            let (app, data) = if index % 3 == 0 { ("large", large.clone()) } else { ("small", json!({})) };
+            let metadata = json!({"name": format!("map-{index:02}"), "labels": {"app": app}});
+            let body = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data});
+            assert_eq!(server.send("POST", CONFIG_MAPS, body).await.0, 201);
+        }
+        let metrics = server.config_maps();
+        let counted = || {
+            let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            (count(&metrics.metrics().list_fetched), count(&metrics.metrics().list_returned))
+        };
+        let rows = [
+            ("labelSelector=app!%3Dlarge", "01,02,04,05,07,08,10,11", 12),
+            ("labelSelector=app!%3Dsmall", "00,03,06,09", 12),
+            ("labelSelector=app!%3Dlarge&limit=3", "01,02,04", 5),
+            ("labelSelector=app!%3Dsmall&limit=3", "00,03,06", 7),
+            ("labelSelector=app!%3Dlarge,app!%3Dsmall", "", 12),
+        ];
+        for (query, expected, read) in rows {
+            let before = counted();
+            let (found, metadata) = names(&server, &format!("{CONFIG_MAPS}?{query}")).await;
+            let expected: Vec<_> = expected.split_terminator(',').map(|name| format!("map-{name}")).collect();
+            assert_eq!(found, expected.join(","), "{query}");
+            assert_eq!(metadata["continue"].is_string(), query.contains("limit"), "{query}");
+            let after = counted();
+            assert_eq!((after.0 - before.0, after.1 - before.1), (read, expected.len() as u64), "{query}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_long_selection_among_many_objects_leaves_the_workers() {
+        let server = Arc::new(TestServer::start().await);
+        for index in 0..=LIGHT / LONG_MATCH {
+            server.create_config_map(&format!("map-{index}"), "x").await;
+        }
+        let keys: Vec<_> = (0..100).map(|index| format!("!key-{index},app!%3Dx")).collect();
+        for (selector, stays) in [("app!%3Dx", true), (&*keys.join(","), false)] {
+            let uri = format!("{CONFIG_MAPS}?labelSelector={selector}");
+            let server = server.clone();
+            let work = async move {
+                assert!(is_on_worker());
+                assert_eq!(names(&server, &uri).await.0, "");
+                is_on_worker()
+            };
+            assert_eq!(tokio::spawn(pintle_offload::scope(work)).await.unwrap(), stays, "{selector}");
+        }
     }
 
     /// The names in a list, and its metadata.

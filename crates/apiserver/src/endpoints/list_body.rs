@@ -46,7 +46,7 @@ const MAX_YAML: usize = 4 << 20;
 /// The objects that a list sends.
 pub(super) enum Objects {
     /// The objects that a page selects.
-    Page { page: Page, after: Option<Key> },
+    Page { page: Box<Page>, after: Option<Key> },
     /// Collected objects of a state.
     Items { items: VecDeque<Arc<CachedObject>>, of: Snapshot },
 }
@@ -75,11 +75,10 @@ impl Objects {
         }
     }
 
-    /// Keeps only the rest of a page that has an end or objects of its own, and not its whole state. Returns an upper bound
-    /// of its bytes.
+    /// Keeps only the rest of a page that needs no more, and not its whole state. Returns an upper bound of its bytes.
     fn narrow(&mut self) -> usize {
         if let Objects::Page { page, .. } = self
-            && (page.last.is_some() || page.is_opened())
+            && page.is_narrow()
         {
             let items: VecDeque<_> = self.rest().cloned().collect();
             let bytes = items.iter().map(|object| object.memory()).sum();

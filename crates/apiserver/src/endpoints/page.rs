@@ -15,9 +15,14 @@ use pintle_machinery::{
     json,
     options::{ListOptions, ListStart},
 };
-use pintle_offload::LIGHT;
+use pintle_offload::{LIGHT, weigh};
 use pintle_storage::{Key, Revision};
 use std::{cell::Cell, sync::Arc};
+
+/// The work of matching an object, as bytes for [`weigh`].
+const MATCH: usize = 8;
+/// The same where a match is [long](Selection::is_long).
+pub(super) const LONG_MATCH: usize = 128;
 
 /// The page of a snapshot that a list returns.
 pub(super) struct Page {
@@ -28,9 +33,33 @@ pub(super) struct Page {
     requirement: Option<Requirement>,
     /// The objects of the page if some of them are converted: the cache must not drop what was converted.
     opened: Option<Snapshot>,
+    /// What is known of the objects of a selective page.
+    found: Option<Found>,
     /// The last key of the page, if more objects follow.
     pub(super) last: Option<Key>,
     pub(super) metadata: Value,
+}
+
+/// The result of a first search for the selected objects.
+enum Found {
+    /// All of them, which have at most [`LIGHT`] bytes, and the number of objects that were read.
+    Few { items: Vec<Arc<CachedObject>>, read: usize },
+    /// They have more bytes, so that to find them again costs little beside what is done with them.
+    Many,
+}
+
+impl Found {
+    fn search<'a>(objects: impl Iterator<Item = &'a Arc<CachedObject>>, read: &Cell<usize>) -> Found {
+        let (mut items, mut size) = (Vec::new(), 0);
+        for object in objects {
+            size += object.size();
+            if size > LIGHT {
+                return Found::Many;
+            }
+            items.push(object.clone());
+        }
+        Found::Few { items, read: read.get() }
+    }
 }
 
 impl Page {
@@ -107,11 +136,17 @@ impl Page {
         }
         let requirement = selection.requirement();
         requirement.iter().for_each(|requirement| cacher.note_list(&snapshot, requirement));
-        let (opened, last) = (None, None);
-        let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, opened, last };
+        let (opened, found, last) = (None, None, None);
+        let mut page =
+            Page { metadata, snapshot, prefix, after, selection, requirement, opened, found, last };
         if waits {
             page.open();
             page.selection.prepare(page.read(None)).await?;
+        }
+        if !page.selection.is_everything() {
+            weigh(page.selection_weight()).await;
+            let read = Cell::new(0);
+            page.found = Some(Found::search(page.counted(None, &read).take(limit), &read));
         }
         let rest = match rest {
             None if is_limited => {
@@ -133,15 +168,23 @@ impl Page {
         }
         let resource = &scope.resource.resource;
         let is_own = |object: &Arc<CachedObject>| is_of_version(&object.json(), resource);
-        if resource.converter.is_some() && !waits && !page.read(None).all(is_own) {
+        if resource.converter.is_some() && !waits && !page.objects(None).all(is_own) {
             page.open();
         }
         Ok(page)
     }
 
-    /// Whether the page has objects of its own, which the cache does not count.
-    pub(super) fn is_opened(&self) -> bool {
-        self.opened.is_some()
+    /// Whether the page needs only its own objects, not the whole state.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.last.is_some() || self.opened.is_some() || self.few().is_some()
+    }
+
+    /// The objects, if they were found and are few.
+    fn few(&self) -> Option<&[Arc<CachedObject>]> {
+        match &self.found {
+            Some(Found::Few { items, .. }) => Some(items),
+            Some(Found::Many) | None => None,
+        }
     }
 
     /// The state that has the objects of the page, possibly no others.
@@ -150,7 +193,21 @@ impl Page {
     }
 
     fn open(&mut self) {
-        self.opened = Some(self.snapshot.opened(self.read(None)));
+        let opened = match self.few() {
+            Some(items) => self.snapshot.opened(items.iter()),
+            None => self.snapshot.opened(self.read(None)),
+        };
+        if let Some(Found::Few { items, .. }) = &mut self.found {
+            *items = opened.range("", None).cloned().collect();
+        }
+        self.opened = Some(opened);
+    }
+
+    /// The work of selecting among all objects that the page may read, as bytes for [`weigh`].
+    fn selection_weight(&self) -> usize {
+        let (_, most) = self.read(None).size_hint();
+        let weight = if self.selection.is_long() { LONG_MATCH } else { MATCH };
+        most.map_or(usize::MAX, |most| most.saturating_mul(weight))
     }
 
     /// The last key of a full page of `limit` objects if more objects follow, selected or not, and their number.
@@ -193,6 +250,9 @@ impl Page {
 
     /// The JSON bytes of the objects, counted up to [`LIGHT`].
     pub(super) fn size(&self) -> usize {
+        if matches!(self.found, Some(Found::Many)) {
+            return LIGHT + 1;
+        }
         let mut size = 0;
         for object in self.objects(None) {
             size += object.size();
@@ -217,7 +277,34 @@ impl Page {
         &'a self,
         after: Option<&'a Key>,
     ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
-        self.read(after).filter(|object| self.selection.matches(object))
+        self.selected(after, || ())
+    }
+
+    /// As [`Page::objects`]; counts the objects that are read, selected or not.
+    pub(super) fn counted<'a>(
+        &'a self,
+        after: Option<&'a Key>,
+        read: &'a Cell<usize>,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+        if let (Some(Found::Few { read: earlier, .. }), None) = (&self.found, after) {
+            read.update(|read| read + earlier);
+        }
+        self.selected(after, || read.update(|read| read + 1))
+    }
+
+    fn selected<'a>(
+        &'a self,
+        after: Option<&'a Key>,
+        on_read: impl Fn() + 'a,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+        let few = self.few().map(|items| {
+            let start = after.map_or(0, |after| items.partition_point(|object| object.key() <= after));
+            items.iter().skip(start)
+        });
+        let selected = few.is_none().then(|| {
+            self.read(after).inspect(move |_| on_read()).filter(|object| self.selection.matches(object))
+        });
+        few.into_iter().flatten().chain(selected.into_iter().flatten())
     }
 
     /// The objects in the key range of the page after a key; all that are selected, and others if no index tells them
@@ -227,17 +314,6 @@ impl Page {
         self.state()
             .candidates(&self.prefix, after.or(self.after.as_ref()), self.requirement.as_ref())
             .take_while(move |object| last.is_none_or(|last| object.key() <= last))
-    }
-
-    /// As [`Page::objects`]; counts the objects that are read, selected or not.
-    pub(super) fn counted<'a>(
-        &'a self,
-        after: Option<&'a Key>,
-        read: &'a Cell<usize>,
-    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
-        self.read(after)
-            .inspect(|_| read.update(|read| read + 1))
-            .filter(|object| self.selection.matches(object))
     }
 }
 

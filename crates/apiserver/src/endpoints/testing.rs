@@ -19,6 +19,7 @@ use http::{HeaderName, Method, Request, header};
 use http_body_util::BodyExt as _;
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
+use pintle_cacher::Cacher;
 use pintle_dialer::Dialer;
 use pintle_machinery::{
     ErrorList, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value,
@@ -167,6 +168,12 @@ impl TestServer {
     /// The first frame of a streamed response.
     pub(super) async fn first_frame(&self, uri: &str) -> Bytes {
         self.frames(uri).await.next().await.unwrap()
+    }
+
+    /// The watch cache of the config maps.
+    pub(super) fn config_maps(&self) -> Arc<Cacher> {
+        let store = self.endpoints.stores.store(&GroupResource::new("", "configmaps")).unwrap();
+        store.cacher().clone()
     }
 
     /// Creates a config map with one label.
