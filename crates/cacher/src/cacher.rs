@@ -103,11 +103,13 @@ impl Cacher {
                 let revision = shared.storage.current_revision().await.map_err(CacherError::Storage)?;
                 self.watch_after(revision, options).await
             }
-            WatchStart::Now(Freshness::Any) => {
+            WatchStart::Now(Freshness::Any) => loop {
                 shared.snapshot_from_cache(any).await?;
-                self.register(options, |state| Some((state.log.end(), state.snapshot.revision())))
-                    .ok_or(CacherError::Stopped)
-            }
+                let now = |state: &State| Some((state.log.end(), state.snapshot.revision()));
+                if let Some(watcher) = self.register(options.clone(), now) {
+                    return Ok(watcher);
+                }
+            },
             WatchStart::State => self.watch_with_state(any, false, options).await,
             WatchStart::InitialEvents(freshness) => {
                 let bookmark = options.bookmarks;
@@ -118,13 +120,13 @@ impl Cacher {
     }
 
     async fn watch_after(&self, revision: Revision, options: WatchOptions) -> Result<Watcher, CacherError> {
-        self.shared.snapshot_from_cache(Freshness::Any).await?;
         let oldest = self.shared.storage.compacted_revision();
         if !self.is_read_cached() && revision < oldest {
             return Err(CacherError::Expired { requested: revision, oldest });
         }
         let after = |state: &State| Some((state.log.position_after(revision)?, revision));
         loop {
+            self.shared.snapshot_from_cache(Freshness::Any).await?;
             if let Some(watcher) = self.register(options.clone(), after) {
                 return Ok(watcher);
             }
@@ -140,25 +142,26 @@ impl Cacher {
         bookmark: bool,
         options: WatchOptions,
     ) -> Result<Watcher, CacherError> {
-        let fresh = self.shared.snapshot_from_cache(freshness).await?;
-        let mut initial = None;
-        let watcher = self.register(options, |state| {
-            // The snapshot may be older than `fresh`, whose revision also counts progress without writes to the
-            // resource.
-            let snapshot = state.snapshot.clone().at_least(fresh.revision());
-            let revision = snapshot.revision();
-            initial = Some(snapshot);
-            Some((state.log.end(), revision))
-        });
-        match (watcher, initial) {
-            (Some(watcher), Some(snapshot)) => Ok(watcher.with_initial_events(snapshot, bookmark)),
-            _ => Err(CacherError::Stopped),
+        loop {
+            let fresh = self.shared.snapshot_from_cache(freshness).await?;
+            let mut initial = None;
+            let watcher = self.register(options.clone(), |state| {
+                // The snapshot may be older than `fresh`, whose revision also counts progress without writes to the
+                // resource.
+                let snapshot = state.snapshot.clone().at_least(fresh.revision());
+                let revision = snapshot.revision();
+                initial = Some(snapshot);
+                Some((state.log.end(), revision))
+            });
+            if let (Some(watcher), Some(snapshot)) = (watcher, initial) {
+                return Ok(watcher.with_initial_events(snapshot, bookmark));
+            }
         }
     }
 
     /// Registers a watcher at the position that `start` returns. Both happen under the state's lock, so that the
-    /// watcher misses no change and sees none twice. `None` when `start` returns `None`, or when the cacher is
-    /// stopped.
+    /// watcher misses no change and sees none twice. `None` when `start` returns `None`, and when the cacher has no
+    /// state: it is stopped, or was emptied after the caller saw one.
     fn register(
         &self,
         options: WatchOptions,
@@ -173,7 +176,8 @@ impl Cacher {
         let now = Instant::now();
         let (target, first_bookmark) = {
             let mut state = self.shared.state.lock();
-            let (from, after) = start(&state).filter(|_| !state.stopped)?;
+            self.shared.load()?;
+            let (from, after) = start(&state)?;
             let target = Arc::new(WatchTarget::new(
                 filter,
                 bucket,
@@ -183,13 +187,13 @@ impl Cacher {
                 config.queue_capacity,
                 config.queue_budget.clone(),
             ));
-            let first_bookmark = match state.watches_ended {
-                true => {
+            let first_bookmark = match &state.last_changes {
+                Some(changes) => {
                     // The target is new: no waker is registered yet.
-                    drop(self.shared.finish(&state.log, &target));
+                    drop(target.finish(changes));
                     false
                 }
-                false => {
+                None => {
                     state.watchers.insert(target.clone());
                     bookmarks && state.bookmarks.insert(&target, now)
                 }

@@ -2,7 +2,7 @@
 
 use crate::{CachedObject, ObjectDecoder, RepresentationId, lazy_map::LazyMap};
 use bytes::Bytes;
-use pintle_storage::Revision;
+use pintle_storage::{Key, Revision};
 use std::{
     fmt,
     sync::{Arc, OnceLock},
@@ -173,6 +173,11 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// The key of the changed object.
+    pub(crate) fn key(&self) -> Option<&Key> {
+        Some(self.current.as_ref().or(self.previous.as_ref())?.key())
+    }
+
     /// The size in bytes of the objects before and after the change.
     pub(crate) fn bytes(&self) -> usize {
         let size = |object: &Option<Arc<CachedObject>>| object.as_ref().map_or(0, |object| object.size());

@@ -6,15 +6,20 @@
 //! ticker trims a log that receives no events, so that the memory of a burst is released. Older events have their objects
 //! packed, so that the bytes reach back further. Invariants:
 //! - every change after [`EventLog::start`] is in the log, in the order of the store;
-//! - a [`Position`] names one change for as long as the cacher exists, and positions of dropped changes are never
-//!   reused, so a reader that fell behind detects the gap.
+//! - a [`Position`] names one change for as long as it is in the log, and later changes never get the position of one
+//!   that was dropped, so a reader that fell behind detects the gap. Changes that are read back from the store have the
+//!   positions that they had.
 //!
 //! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
 //! an expired lease at once.
 
 use crate::{CachedObject, CacherConfig, byte_budget::BudgetedBytes, event::Change, object_map::ObjectMap};
-use pintle_storage::Revision;
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use pintle_storage::{Key, Revision};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// The number of changes since a state up to which the event log is read for it. A page is mostly one of the present
@@ -29,6 +34,53 @@ const OBJECT_BYTES: usize = 384;
 /// The position of a change in the log.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(u64);
+
+impl Position {
+    /// The number of changes from the first of a log to this position; `None` when those were dropped.
+    fn after(self, first: u64) -> Option<usize> {
+        Some(usize::try_from(self.0.checked_sub(first)?).unwrap_or(usize::MAX))
+    }
+
+    /// At most `limit` of the changes that begin at this position, and the position after them.
+    fn read<'a>(
+        self,
+        rest: impl Iterator<Item = &'a Change>,
+        limit: usize,
+        max_bytes: usize,
+    ) -> (Vec<Change>, Position) {
+        let mut bytes = 0_usize;
+        let mut changes = Vec::new();
+        for change in rest.take(limit) {
+            bytes = bytes.saturating_add(change.bytes());
+            if bytes > max_bytes && !changes.is_empty() {
+                break;
+            }
+            changes.push(change.clone());
+        }
+        let next = Position(self.0 + changes.len() as u64);
+        (changes, next)
+    }
+}
+
+/// The changes of a log when its watches ended. The watchers that were behind share it.
+#[derive(Debug)]
+pub(crate) struct LastChanges {
+    first: u64,
+    changes: Vec<Change>,
+}
+
+impl LastChanges {
+    /// As [`EventLog::read_bytes`]; `None` also after the last change.
+    pub(crate) fn read_bytes(
+        &self,
+        from: Position,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Option<(Vec<Change>, Position)> {
+        let rest = self.changes.get(from.after(self.first)?..).filter(|rest| !rest.is_empty())?;
+        Some(from.read(rest.iter(), limit, max_bytes))
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct EventLog {
@@ -240,7 +292,15 @@ impl EventLog {
     /// Prepends the changes after `start` up to the log's present start. `false` when the log would exceed its
     /// bounds.
     pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) -> bool {
-        let entries: Vec<_> = changes.into_iter().map(|change| Entry::new(change, now)).collect();
+        // Of the last revision that lost a change, the log may have others.
+        let of_start = self.entries.iter().map(|entry| &entry.change);
+        let of_start = of_start.take_while(|change| change.revision == self.start);
+        let kept: HashSet<Key> = of_start.filter_map(|change| Some(change.key()?.clone())).collect();
+        let is_kept = |change: &Change| {
+            change.revision == self.start && change.key().is_some_and(|key| kept.contains(key))
+        };
+        let lost = changes.into_iter().filter(|change| !is_kept(change));
+        let entries: Vec<_> = lost.map(|change| Entry::new(change, now)).collect();
         let added = entries.iter().map(|entry| entry.bytes).sum::<usize>();
         let len = self.entries.len() + entries.len();
         if self.bytes.get() + added > self.max_bytes || len > self.max_capacity {
@@ -295,21 +355,17 @@ impl EventLog {
         limit: usize,
         max_bytes: usize,
     ) -> Option<(Vec<Change>, Position)> {
-        if from.0 < self.first {
-            return None;
+        let skipped = from.after(self.first)?;
+        let rest = self.entries.iter().skip(skipped).map(|entry| &entry.change);
+        Some(from.read(rest, limit, max_bytes))
+    }
+
+    /// A copy of all changes, for readers that outlive the log.
+    pub(crate) fn last_changes(&self) -> LastChanges {
+        LastChanges {
+            first: self.first,
+            changes: self.entries.iter().map(|entry| entry.change.clone()).collect(),
         }
-        let skipped = usize::try_from(from.0 - self.first).unwrap_or(usize::MAX);
-        let mut bytes = 0_usize;
-        let mut changes = Vec::new();
-        for Entry { change, .. } in self.entries.iter().skip(skipped).take(limit) {
-            bytes = bytes.saturating_add(change.bytes());
-            if bytes > max_bytes && !changes.is_empty() {
-                break;
-            }
-            changes.push(change.clone());
-        }
-        let next = Position(from.0 + changes.len() as u64);
-        Some((changes, next))
     }
 
     /// The data to rebuild the state at `revision`: a later state, and the changes to undo in it. `newest` is the
@@ -401,6 +457,28 @@ mod tests {
         for (after, expected) in rows {
             assert_eq!(revisions_after(&log, *after).as_deref(), *expected, "after {after}");
         }
+    }
+
+    #[test]
+    fn changes_of_a_revision_that_was_dropped_in_part_are_read_back_once() {
+        let of_key = |revision: u64, key: &str| Change {
+            revision: Revision(revision),
+            current: None,
+            previous: Some(object(key, 1)),
+        };
+        let mut log = new(2, 16);
+        log.reset(Revision(10));
+        log.history = Duration::ZERO;
+        let keys = ["/p/a", "/p/b", "/p/c"];
+        keys.iter().for_each(|key| log.push(of_key(12, key), Instant::now()));
+        assert_eq!((log.start(), log.entries.len()), (Revision(12), 2), "the first is dropped");
+        let read: Vec<_> = [of_key(11, "/p/a")].into_iter().chain(keys.map(|key| of_key(12, key))).collect();
+        assert!(log.prepend(read, Revision(10), Instant::now()));
+        let (changes, next) = log.read(log.position_after(Revision(10)).unwrap(), 100).unwrap();
+        let keys: Vec<_> =
+            changes.iter().map(|change| (change.revision.0, change.key().unwrap().as_str())).collect();
+        assert_eq!(keys, [(11, "/p/a"), (12, "/p/a"), (12, "/p/b"), (12, "/p/c")]);
+        assert_eq!(next, log.end());
     }
 
     #[test]

@@ -57,21 +57,20 @@ impl Shared {
                 StorageError::Compacted { .. } => too_old.clone(),
                 error => CacherError::Storage(error),
             };
-            let writes = match timeout(PATIENCE, self.writes_between(after, start)).await {
-                Ok(writes) => {
-                    let writes = writes.map_err(expired)?;
-                    if writes.is_none() {
+            let changes = match timeout(PATIENCE, self.changes_between(after, start)).await {
+                Ok(changes) => {
+                    let changes = changes.map_err(expired)?;
+                    if changes.is_none() {
                         *too_much = Some(TooMuchHistory { after, until: start });
                     }
-                    writes
+                    changes
                 }
                 // The store did not answer in time; the result is the same as for more writes than the log may hold.
                 Err(_) => None,
             };
-            let Some(writes) = writes else {
+            let Some(changes) = changes else {
                 return Err(too_old);
             };
-            let changes = self.changes(writes, after).await.map_err(expired)?;
             let mut state = self.state.lock();
             // Meanwhile the log may have dropped its oldest changes, or have been reset; the loop then reads the gap,
             // too.
@@ -82,6 +81,19 @@ impl Shared {
                 self.due_changed.notify_one();
                 return Ok(());
             }
+        }
+    }
+
+    /// The changes after `after` up to `until`, a revision that has been reached; `None` when they are too many or too
+    /// large.
+    async fn changes_between(
+        &self,
+        after: Revision,
+        until: Revision,
+    ) -> Result<Option<Vec<Change>>, StorageError> {
+        match self.writes_between(after, until).await? {
+            Some(writes) => self.changes(writes, after).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -151,6 +163,7 @@ impl Shared {
 
     async fn read_past(&self, wanted: HashSet<Key>, at: Revision) -> Result<ObjectMap, StorageError> {
         if wanted.len() > POINT_READS {
+            let _turn = self.large_reads.acquire().await;
             return Ok(self.list_from_storage(Some(at)).await?.objects().clone());
         }
         let mut objects = ObjectMap::default();

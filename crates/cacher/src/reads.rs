@@ -255,7 +255,12 @@ impl Shared {
             // Loaded after `current` was known, so it covers every write up to `current`; and before the snapshot,
             // because a write in between would make the snapshot look too old.
             let queued = self.queued_revision();
-            let Some(snapshot) = self.load() else { break Err(CacherError::Stopped) };
+            let Some(snapshot) = self.load() else {
+                match self.ready_snapshot().await {
+                    Ok(_) => continue,
+                    Err(error) => break Err(error),
+                }
+            };
             let enough = match queued {
                 Some(queued) if revision <= current => queued.min(revision),
                 _ => revision,

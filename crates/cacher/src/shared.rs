@@ -14,7 +14,7 @@ use crate::{
     bookmarks::BookmarkBuckets,
     byte_budget::BudgetedBytes,
     event::{Change, WatchEvent},
-    event_log::{EventLog, Packable},
+    event_log::{EventLog, LastChanges, Packable},
     held::{self, Held, HeldStates},
     label_demand::LabelDemand,
     metrics,
@@ -91,8 +91,8 @@ pub(crate) struct State {
     pub(crate) log: EventLog,
     pub(crate) watchers: WatcherIndex,
     pub(crate) bookmarks: BookmarkBuckets,
-    /// New watches end at once.
-    pub(crate) watches_ended: bool,
+    /// The changes after which all watches end, once they do.
+    pub(crate) last_changes: Option<Arc<LastChanges>>,
     pub(crate) stopped: bool,
 }
 
@@ -104,7 +104,7 @@ impl Shared {
             log,
             watchers: WatcherIndex::new(&config.triggers),
             bookmarks: BookmarkBuckets::new(now, config.bookmark_period),
-            watches_ended: false,
+            last_changes: None,
             stopped: false,
         };
         let retained =
@@ -316,37 +316,39 @@ impl Shared {
     }
 
     fn empty(&self, phase: Phase) {
+        // Readers that find no snapshot below wait for the next one.
+        self.progress.send_if_modified(|progress| {
+            let may_change = progress.phase != Phase::Stopped;
+            if may_change {
+                *progress = Progress { revision: Revision(0), phase };
+            }
+            may_change
+        });
         let wakers = {
             let mut state = self.state.lock();
             if state.stopped {
                 return;
             }
-            let watches_ended = state.watches_ended;
+            let ended_before = state.last_changes.clone();
             let wakers = self.finish_watchers(&mut state);
             state.stopped = phase == Phase::Stopped;
-            state.watches_ended = watches_ended || state.stopped;
+            if !state.stopped {
+                state.last_changes = ended_before;
+            }
             state.snapshot = Snapshot::default();
             drop(self.retained.lock().reset(&state.snapshot));
             state.log.reset(Revision(0));
             self.snapshot.store(None);
             wakers
         };
-        self.progress.send_replace(Progress { revision: Revision(0), phase });
         self.wake_watchers(wakers);
     }
 
     fn finish_watchers(&self, state: &mut State) -> Vec<Waker> {
-        state.watches_ended = true;
-        let State { log, watchers, .. } = state;
-        watchers.drain().filter_map(|target| self.finish(log, &target)).collect()
-    }
-
-    /// Ends a watcher after the changes that it has not seen yet.
-    pub(crate) fn finish(&self, log: &EventLog, target: &WatchTarget) -> Option<Waker> {
-        target.finish(|position| {
-            let (rest, _) = log.read(position, usize::MAX).unwrap_or((Vec::new(), position));
-            rest.into_iter().filter_map(|change| self.item(target, change)).collect()
-        })
+        let changes = Arc::new(state.log.last_changes());
+        let wakers = state.watchers.drain().filter_map(|target| target.finish(&changes)).collect();
+        state.last_changes = Some(changes);
+        wakers
     }
 
     /// Removes a dropped watcher from the index.

@@ -10,7 +10,7 @@ use crate::{
     bucket::Bucket,
     byte_budget::BudgetedBytes,
     event::{Change, EventType, WatchEvent},
-    event_log::Position,
+    event_log::{LastChanges, Position},
     place::Place,
 };
 use parking_lot::Mutex;
@@ -51,6 +51,8 @@ struct Queue {
     /// The position in the event log that continues `items`. While it is set, nothing is queued.
     behind: Option<Position>,
     ended: bool,
+    /// The changes that continue `items` in an ended watch, if it was behind.
+    last_changes: Option<Arc<LastChanges>>,
     waker: Option<Waker>,
 }
 
@@ -89,6 +91,8 @@ pub(crate) enum Next {
     Item,
     /// The watcher has to read the event log from this position.
     Log(Position),
+    /// The watch ends after these changes from this position on.
+    LastChanges(Arc<LastChanges>, Position),
     /// The watch has ended.
     End,
 }
@@ -105,7 +109,8 @@ impl WatchTarget {
         budget: ByteBudget,
     ) -> WatchTarget {
         let bytes = BudgetedBytes::new(budget);
-        let queue = Queue { items: VecDeque::new(), bytes, behind: Some(from), ended: false, waker: None };
+        let (items, behind) = (VecDeque::new(), Some(from));
+        let queue = Queue { items, bytes, behind, ended: false, last_changes: None, waker: None };
         let (in_index, in_bookmarks) = (Place::default(), Place::default());
         let bookmark_bucket = AtomicU64::new(0);
         WatchTarget {
@@ -191,14 +196,13 @@ impl WatchTarget {
         queue.waker.take()
     }
 
-    /// Ends the watch after the changes published so far. A watcher that is behind gets all of `rest`, from its
-    /// position on, because it cannot read the log afterwards. Returns the waker of a waiting watcher.
-    pub(crate) fn finish(&self, rest: impl FnOnce(Position) -> Vec<WatchItem>) -> Option<Waker> {
+    /// Ends the watch after the changes published so far. A watcher that is behind reads `last_changes`, which all of
+    /// them share, because it cannot read the log afterwards. Returns the waker of a waiting watcher.
+    pub(crate) fn finish(&self, last_changes: &Arc<LastChanges>) -> Option<Waker> {
         let mut queue = self.queue.lock();
-        let behind = queue.behind.take();
         let was_ended = std::mem::replace(&mut queue.ended, true);
-        if let Some(position) = behind.filter(|_| !was_ended) {
-            queue.items.extend(rest(position));
+        if queue.behind.is_some() && !was_ended {
+            queue.last_changes = Some(last_changes.clone());
         }
         queue.waker.take()
     }
@@ -210,8 +214,8 @@ impl WatchTarget {
         queue.waker.take()
     }
 
-    /// Sets the position at which the watcher has to continue in the event log; `None` when it has read all of it.
-    /// Must be called with the log locked, so that no change is published in between.
+    /// Sets the position at which the watcher has to continue in the event log or the last changes; `None` when it has
+    /// read all. Must be called with the log locked, so that no change is published in between, unless the watch has ended.
     pub(crate) fn set_behind(&self, behind: Option<Position>) {
         self.queue.lock().behind = behind;
     }
@@ -219,7 +223,7 @@ impl WatchTarget {
     /// Whether the watcher has to read the event log.
     pub(crate) fn is_behind(&self) -> bool {
         let queue = self.queue.lock();
-        queue.behind.is_some() && !queue.ended
+        queue.behind.is_some() && (!queue.ended || queue.last_changes.is_some())
     }
 
     /// Moves at most `max` queued items to `batch`. Pending, with the waker registered, when the queue is empty and
@@ -228,9 +232,7 @@ impl WatchTarget {
         let mut queue = self.queue.lock();
         if !queue.items.is_empty() {
             let taken = batch.fill(&mut queue.items, max);
-            // The last items of an ended watch are not counted.
-            let counted = taken.min(queue.bytes.get());
-            queue.bytes.remove(counted);
+            queue.bytes.remove(taken);
             return Poll::Ready(Next::Item);
         }
         let counted = queue.bytes.get();
@@ -240,7 +242,8 @@ impl WatchTarget {
             queue.items = VecDeque::new();
         }
         if queue.ended {
-            return Poll::Ready(Next::End);
+            let rest = queue.last_changes.clone().zip(queue.behind);
+            return Poll::Ready(rest.map_or(Next::End, |(changes, from)| Next::LastChanges(changes, from)));
         }
         if let Some(position) = queue.behind {
             return Poll::Ready(Next::Log(position));

@@ -140,6 +140,12 @@ impl Watcher {
                     chunks += 1;
                     self.read_log(from);
                 }
+                Poll::Ready(Next::LastChanges(changes, from)) => {
+                    chunks += 1;
+                    let read = changes.read_bytes(from, LOG_CHUNK, LOG_CHUNK_BYTES);
+                    self.target.set_behind(read.as_ref().map(|(_, next)| *next));
+                    self.take_from_log(read.map_or(Vec::new(), |(changes, _)| changes));
+                }
                 Poll::Ready(Next::End) => return Poll::Ready(count),
                 Poll::Pending if count > 0 => return Poll::Ready(count),
                 Poll::Pending => return Poll::Pending,
@@ -166,8 +172,8 @@ impl Watcher {
     fn read_log(&mut self, from: Position) {
         let changes = {
             let state = self.shared.state.lock();
-            if state.watches_ended {
-                // The remaining changes for this watcher are in its queue.
+            if state.last_changes.is_some() {
+                // This watcher has the remaining changes.
                 return;
             }
             let Some((changes, next)) = state.log.read_bytes(from, LOG_CHUNK, LOG_CHUNK_BYTES) else {
@@ -179,6 +185,10 @@ impl Watcher {
             self.target.set_behind((next != state.log.end()).then_some(next));
             changes
         };
+        self.take_from_log(changes);
+    }
+
+    fn take_from_log(&mut self, changes: Vec<Change>) {
         self.from_log =
             changes.into_iter().filter_map(|change| self.shared.item(&self.target, change)).collect();
         metrics::add(&self.shared.metrics.init_events, self.from_log.len());

@@ -8,7 +8,10 @@ use crate::{
 use bytes::Bytes;
 use pintle_storage::{Key, Payload, Revision, Storage};
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -79,23 +82,94 @@ async fn a_store_that_closes_stops_the_cacher() {
     assert_eq!(again, Some(CacherError::Stopped));
 }
 
+/// The test decoder, which panics at some values.
+struct PanicsAt {
+    inner: Arc<dyn ObjectDecoder>,
+    /// The values at which it panics yet.
+    left: AtomicUsize,
+}
+
+impl PanicsAt {
+    fn times(times: usize) -> Arc<PanicsAt> {
+        Arc::new(PanicsAt { inner: config().decoder, left: AtomicUsize::new(times) })
+    }
+}
+
+impl ObjectDecoder for PanicsAt {
+    fn decode(&self, key: &Key, value: &Payload, revision: Revision) -> Result<DecodedObject, DecodeError> {
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        assert!(left.is_err(), "a bug");
+        self.inner.decode(key, value, revision)
+    }
+
+    fn rewrite_revision(&self, json: &Bytes, revision: Revision) -> Bytes {
+        self.inner.rewrite_revision(json, revision)
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cacher_whose_decoder_panics_answers_nothing_rather_than_goes_stale() {
-    struct Panics;
-    impl ObjectDecoder for Panics {
-        fn decode(&self, _: &Key, _: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
-            panic!("a bug")
-        }
-
-        fn rewrite_revision(&self, json: &Bytes, _: Revision) -> Bytes {
-            json.clone()
-        }
-    }
     let storage = TestStorage::new();
-    let cacher = start(&storage, CacherConfig { decoder: Arc::new(Panics), ..config() }).await;
+    let decoder = PanicsAt::times(usize::MAX);
+    let cacher = start(&storage, CacherConfig { decoder, ..config() }).await;
     storage.put("/p/a/x", "").await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     for freshness in [Freshness::Any, Freshness::Consistent] {
         assert_eq!(cacher.snapshot(freshness).await.unwrap_err(), CacherError::NotReady);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cacher_whose_decoder_panics_once_is_filled_again() {
+    let storage = TestStorage::new();
+    storage.put("/p/a/x", "").await;
+    let decoder = PanicsAt::times(0);
+    let cacher = start(&storage, CacherConfig { decoder: decoder.clone(), ..config() }).await;
+    let all = || WatchOptions::new(WatchStart::State);
+    let mut watcher = cacher.watch(all()).await.unwrap();
+    assert_eq!(settled(&cacher, &mut watcher).await, ["ADDED /p/a/x @2"]);
+    decoder.left.store(1, Ordering::Relaxed);
+    let reader = tokio::spawn({
+        let cacher = cacher.clone();
+        // Waits for a state that has the write at which the decoder panics.
+        async move { cacher.snapshot(Freshness::NotOlderThan(Revision(3))).await }
+    });
+    storage.put("/p/a/y", "").await;
+    assert_eq!(contents(&reader.await.unwrap().unwrap()), ["/p/a/x @2", "/p/a/y @3"]);
+    assert_eq!(decoder.left.load(Ordering::Relaxed), 0, "it has panicked");
+    assert_eq!(ready(&mut watcher), ["END"], "what a watcher knows is not the state any more");
+    let mut watcher = cacher.watch(all()).await.unwrap();
+    assert_eq!(settled(&cacher, &mut watcher).await, ["ADDED /p/a/x @2", "ADDED /p/a/y @3"]);
+    storage.put("/p/a/z", "").await;
+    assert_eq!(settled(&cacher, &mut watcher).await, ["ADDED /p/a/z @4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watchers_that_are_behind_when_all_watches_end_share_what_is_left() {
+    const WRITES: u64 = 600;
+    let storage = TestStorage::new();
+    let cacher = start(&storage, CacherConfig { queue_capacity: 4, ..config() }).await;
+    let from = |revision| WatchOptions::new(WatchStart::After(Revision(revision)));
+    let mut watchers = Vec::new();
+    for _ in 0..20 {
+        watchers.push(cacher.watch(from(1)).await.unwrap());
+    }
+    let mut expected = Vec::new();
+    for index in 0..WRITES {
+        let revision = storage.put(&format!("/p/a/{index}"), "").await;
+        expected.push(format!("ADDED /p/a/{index} @{revision}"));
+    }
+    expected.push("END".to_owned());
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    cacher.end_watches();
+    // A watch that begins later ends after the same changes, also those that are written meanwhile.
+    storage.put("/p/a/later", "").await;
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    watchers.push(cacher.watch(from(1)).await.unwrap());
+    for mut watcher in watchers {
+        assert!(watcher.target().queued() <= 4, "nothing is copied for a watcher");
+        assert_eq!(ready(&mut watcher), expected);
+    }
+    let mut last = cacher.watch(from(2 + WRITES)).await.unwrap();
+    assert_eq!(ready(&mut last), ["END"]);
 }
