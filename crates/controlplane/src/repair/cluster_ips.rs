@@ -45,11 +45,12 @@ pub(super) async fn repair(
     compared: &mut Compared,
 ) -> Result<(), Status> {
     let Repairs { registry, .. } = repairs;
-    let mut held: BTreeMap<IpAddr, Arc<Holder>> = BTreeMap::new();
+    // Several services may hold an address if somebody else has written the store.
+    let mut held: BTreeMap<IpAddr, Vec<Arc<Holder>>> = BTreeMap::new();
     let mut look = |service: Value| {
         let holder = Arc::new(Holder::of(&service));
         for address in allocated_cluster_ips(&service).into_iter().filter_map(parse_ip_sloppy) {
-            held.insert(address, holder.clone());
+            held.entry(address).or_default().push(holder.clone());
         }
         compared.services.push(holder.to_string());
         ControlFlow::Continue(())
@@ -61,7 +62,8 @@ pub(super) async fn repair(
         let Some(address) = parse_ip_sloppy(object.name()) else { return ControlFlow::Continue(()) };
         compared.addresses.push(format!("/{}", object.name()));
         unclaimed.remove(&address);
-        let is_held = held.get(&address).is_some_and(|service| service.claims(&object));
+        let is_held =
+            held.get(&address).is_some_and(|services| services.iter().any(|service| service.claims(&object)));
         match is_ours(&object) && !is_held && age(&object, now) > GRACE_PERIOD {
             true => leaked.push(object),
             false => allocated.push(address),
@@ -72,9 +74,12 @@ pub(super) async fn repair(
     for object in leaked {
         repairs.release_leak(&object, now).await?;
     }
-    for (address, service) in unclaimed {
-        if repairs.claim(address, &service, now).await? {
-            allocated.push(address);
+    for (address, services) in unclaimed {
+        for service in services {
+            if repairs.claim(address, &service, now).await? {
+                allocated.push(address);
+                break;
+            }
         }
     }
     publish_allocated_ips(registry, &allocated).await
@@ -396,6 +401,23 @@ mod tests {
             object.set(path, *value);
         }
         now(registry.create(&ip_addresses(), "", object, WriteOptions::default())).unwrap();
+    }
+
+    #[test]
+    fn an_address_of_two_services_stays_with_the_one_that_it_refers_to() {
+        for owner in ["first", "second"] {
+            let (registry, metrics) = (MemoryRegistry::default(), RepairMetrics::of_cluster_ips().unwrap());
+            let events = EventRecorder::new("c", "h");
+            let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
+            for name in ["first", "second"] {
+                create_service(&registry, name, "10.0.0.5");
+            }
+            create_address(&registry, "10.0.0.5", owner, OLD, &[]);
+            now(repair(repairs, NEW.parse().unwrap(), &mut Compared::default())).unwrap();
+            let object = registry.stored(&ip_addresses(), "", "10.0.0.5").unwrap();
+            assert_eq!(object.str_at("spec.parentRef.name"), owner);
+            assert_eq!(metrics.count(Difference::Leak), 0);
+        }
     }
 
     #[test]

@@ -161,4 +161,20 @@ mod tests {
         let told: Vec<&str> = told.iter().map(|event| event.str_at("message")).collect();
         assert_eq!(told, ["Port 30007 is not allocated; repairing"]);
     }
+
+    #[test]
+    fn a_port_of_two_protocols_is_no_duplicate_and_one_of_two_services_is() {
+        let registry = MemoryRegistry::default();
+        let port = |protocol: &str| json!({"port": 53, "protocol": protocol, "nodePort": 30007});
+        let of = |name: &str, ports: Vec<Value>| json!({"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": ports}});
+        let (metrics, events) = (RepairMetrics::of_node_ports().unwrap(), EventRecorder::new("c", "h"));
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
+        let mut repair = NodePortRepair::default();
+        let rows = [(of("a", vec![port("TCP"), port("UDP")]), 0), (of("b", vec![port("SCTP")]), 1)];
+        for (service, expected) in rows {
+            now(registry.create(&core("services"), "n", service, WriteOptions::default())).unwrap();
+            now(repair.run_once(repairs, PortRange::default(), Timestamp::UNIX_EPOCH)).unwrap();
+            assert_eq!(metrics.count(Difference::Duplicate), expected);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::network::IpFamily;
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{Value, ValueExt};
+use std::collections::BTreeSet;
 
 pub(super) const NONE: &str = "None";
 pub(super) const CLUSTER_IP: &str = "ClusterIP";
@@ -126,11 +127,18 @@ pub fn allocated_cluster_ips(service: &Value) -> Vec<&str> {
     ips
 }
 
-/// The node ports allocated to a service, including that of its health check.
+/// The node ports allocated to a service, including that of its health check. A port of several protocols is allocated
+/// once; one that occurs twice in a protocol, which validation refuses now, is returned twice.
 pub fn allocated_node_ports(service: &Value) -> Vec<i64> {
-    let mut ports = service.node_port_numbers();
-    if service.needs_health_check_node_port() && service.health_check_node_port() != 0 {
-        ports.push(service.health_check_node_port());
+    let health_check = service.needs_health_check_node_port().then(|| service.health_check_node_port());
+    let of_ports = service.ports().iter().map(|port| (node_port(port), port.str_at("protocol")));
+    let all = of_ports.chain(health_check.map(|port| (port, "TCP"))).filter(|(port, _)| *port != 0);
+    let (mut ports, mut seen) = (Vec::new(), BTreeSet::new());
+    for (port, protocol) in all {
+        let is_new = seen.range((port, "")..).next().is_none_or(|(next, _)| *next != port);
+        if !seen.insert((port, protocol)) || is_new {
+            ports.push(port);
+        }
     }
     ports
 }
