@@ -145,3 +145,89 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         async move { all.call(request).await }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{body::RequestBody, response::text};
+    use http_body_util::BodyExt as _;
+    use pintle_audit::{AuditMetrics, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy};
+    use pintle_auth::{
+        BoxFuture,
+        authn::{Authenticated, Authentication, Credentials},
+        authz::AlwaysAllow,
+    };
+    use pintle_machinery::UserInfo;
+
+    struct EveryoneIsJane;
+
+    impl Authenticator for EveryoneIsJane {
+        fn authenticate<'a>(&'a self, _: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {
+            let user = Arc::new(UserInfo { name: "jane".to_owned(), ..UserInfo::default() });
+            let jane = Authenticated { user, audiences: Vec::new(), remarks: None };
+            Box::pin(std::future::ready(Ok(Some(jane))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_panics_is_a_500_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let log = Log::open(&LogConfig { path: path.clone(), format: LogFormat::Json, rotation: None });
+        let audit_metrics = AuditMetrics::new().unwrap();
+        let batch = BatchConfig {
+            buffer_size: 1,
+            max_batch_size: 1,
+            max_batch_wait: Duration::from_secs(1),
+            throttle: None,
+        };
+        let backend = Backend::log(log.unwrap(), Mode::Blocking, &batch, None, &audit_metrics);
+        let policy = br#"{"kind":"Policy","apiVersion":"audit.k8s.io/v1","rules":[{"level":"Metadata"}]}"#;
+        let (policy, _) = Policy::parse(policy).unwrap();
+        let drain = Arc::new(Drain::default());
+        let config = ChainConfig {
+            metrics: Arc::new(Metrics::new().unwrap()),
+            auditor: Some(Auditor::new(policy, vec![backend], audit_metrics)),
+            authenticator: Arc::new(EveryoneIsJane),
+            request_headers: RequestHeaders::default(),
+            transport: TransportFilters { drain: Some(drain.clone()), ..TransportFilters::default() },
+            authorizer: Arc::new(AlwaysAllow),
+            constrained_impersonation: false,
+            request_timeout: Duration::from_secs(60),
+            flow_control: None,
+            storage_versions: None,
+            tracing: false,
+            // A place that a panic kept would be missing below.
+            max_requests_in_flight: 1,
+            max_mutating_requests_in_flight: 1,
+            max_long_running: 1,
+        };
+        let handler = Handler::new(|request: crate::base::request::Request| async move {
+            assert!(!request.uri().path().ends_with("/bad"), "as asked");
+            text(200, "fine")
+        });
+        let chain = chain(config, handler);
+        let send = async |name: &str| {
+            let request = http::Request::get(format!("/api/v1/nodes/{name}"));
+            let response = chain.call(request.body(RequestBody::Bytes(Default::default())).unwrap()).await;
+            let code = response.status().as_u16();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (code, String::from_utf8(body.to_vec()).unwrap())
+        };
+        for _ in 0..2 {
+            let panicked = "This request caused apiserver to panic. Look in the logs for details.\n";
+            assert_eq!(send("bad").await, (500, panicked.to_owned()));
+            assert_eq!(send("good").await, (200, "fine".to_owned()));
+        }
+        let events = std::fs::read_to_string(path).unwrap();
+        let events: Vec<serde_json::Value> =
+            events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let ends: Vec<_> = events
+            .iter()
+            .filter(|event| event["stage"] != "RequestReceived")
+            .map(|event| (event["stage"].as_str().unwrap(), event["responseStatus"]["message"].as_str()))
+            .collect();
+        let both = [("Panic", Some("APIServer panic'd: as asked")), ("ResponseComplete", None)];
+        assert_eq!(ends, [both, both].concat());
+    }
+}

@@ -125,7 +125,10 @@ impl Connections {
             cause => cause,
         })?;
         Ok(match stream.is_http2() {
-            true => Connection::Http2(self.kept.share(address, Http2::handshake(stream).await?)),
+            true => {
+                let connection = Http2::handshake(stream).await?;
+                Connection::Http2(self.kept.share(address, connection).ok_or(Cause::Closed)?)
+            }
             false => Connection::Http1(Http1::handshake(stream).await?),
         })
     }

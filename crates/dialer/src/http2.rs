@@ -56,6 +56,12 @@ struct Usage {
     _in_use: oneshot::Sender<()>,
 }
 
+/// A connection with a place for one request.
+pub(crate) struct Reserved {
+    sender: client::SendRequest<Bytes>,
+    guard: StreamGuard,
+}
+
 /// The part that one request has in a connection; dropped when the request has ended.
 pub(crate) struct StreamGuard {
     usage: Arc<Mutex<Usage>>,
@@ -113,9 +119,17 @@ impl Http2 {
         self.usage.lock().is_closed
     }
 
-    /// Whether another request may be sent.
-    pub(crate) fn has_room(&self) -> bool {
-        self.usage.lock().streams < MAX_STREAMS
+    /// A place for another request, if there is room.
+    pub(crate) fn reserve(&self) -> Option<Reserved> {
+        {
+            let mut usage = self.usage.lock();
+            if usage.streams >= MAX_STREAMS {
+                return None;
+            }
+            usage.streams += 1;
+        }
+        let guard = StreamGuard { usage: self.usage.clone(), sending: None };
+        Some(Reserved { sender: self.sender.clone(), guard })
     }
 
     /// Since when the connection has no request; `None` while it has one.
@@ -123,13 +137,14 @@ impl Http2 {
         let usage = self.usage.lock();
         (usage.streams == 0).then_some(usage.last)
     }
+}
 
+impl Reserved {
     pub(crate) async fn send(
         self,
         mut request: Request<UpstreamBody>,
     ) -> Result<(Response<Receiving>, StreamGuard), Unanswered> {
-        self.usage.lock().streams += 1;
-        let mut guard = StreamGuard { usage: self.usage, sending: None };
+        let mut guard = self.guard;
         let Ok(mut sender) = self.sender.ready().await else {
             // The server has said that it closes the connection, or has closed it.
             guard.usage.lock().is_closed = true;

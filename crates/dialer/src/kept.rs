@@ -1,6 +1,9 @@
 //! The connections that are kept for later requests.
 
-use crate::{http1::Http1, http2::Http2};
+use crate::{
+    http1::Http1,
+    http2::{Http2, Reserved},
+};
 use http::uri::Authority;
 use parking_lot::Mutex;
 use std::{
@@ -18,7 +21,7 @@ pub(crate) const MAX_IDLE: usize = 25;
 /// A new or a kept connection.
 pub(crate) enum Connection {
     Http1(Http1),
-    Http2(Http2),
+    Http2(Reserved),
 }
 
 /// The kept connections by address.
@@ -42,10 +45,10 @@ struct OfAddress {
 }
 
 impl OfAddress {
-    /// An open connection that can carry another request.
-    fn shared_with_room(&mut self) -> Option<Http2> {
+    /// A place on an open connection.
+    fn reserve_shared(&mut self) -> Option<Reserved> {
         self.shared.retain(|connection| !connection.is_closed());
-        self.shared.iter().find(|connection| connection.has_room()).cloned()
+        self.shared.iter().find_map(Http2::reserve)
     }
 }
 
@@ -55,7 +58,7 @@ impl Kept {
         loop {
             let mut kept = self.0.lock();
             let connections = kept.addresses.get_mut(address)?;
-            if let Some(shared) = connections.shared_with_room() {
+            if let Some(shared) = connections.reserve_shared() {
                 return Some(Connection::Http2(shared));
             }
             let (_, mut connection) = connections.idle.pop()?;
@@ -79,17 +82,19 @@ impl Kept {
         }
     }
 
-    /// Shares a new connection. Returns the one to use: when several requests connected at the same time, the first of
-    /// their connections is shared and the others are closed.
-    pub(crate) fn share(self: &Arc<Self>, address: &Authority, connection: Http2) -> Http2 {
+    /// Shares a new connection. Returns a place on the one to use: when several requests connected at the same time, the
+    /// first of their connections is shared, and the others are closed that it has room for. `None` if the new
+    /// connection has no room.
+    pub(crate) fn share(self: &Arc<Self>, address: &Authority, connection: Http2) -> Option<Reserved> {
         let mut kept = self.0.lock();
         let connections = kept.addresses.entry(address.clone()).or_default();
-        if let Some(open) = connections.shared_with_room() {
-            return open;
+        if let Some(open) = connections.reserve_shared() {
+            return Some(open);
         }
-        connections.shared.push(connection.clone());
+        let reserved = connection.reserve();
+        connections.shared.push(connection);
         self.watch(&mut kept);
-        connection
+        reserved
     }
 
     fn watch(self: &Arc<Self>, kept: &mut KeptConnections) {

@@ -71,14 +71,15 @@ impl Supervisor {
     ) -> JoinHandle<()> {
         let (part, supervisor) = (part.into(), self.clone());
         self.runtime.spawn(async move {
-            let (mut is_dead, mut pause) = (false, FIRST_PAUSE);
+            let mut pause = FIRST_PAUSE;
+            // A task that ends or is aborted, also while its part is dead, has ended as intended.
+            let mut dead: Option<Dead> = None;
             loop {
-                let mut task = pin!(AssertUnwindSafe(make()).catch_unwind());
+                let mut task = pin!(AssertUnwindSafe(async { make().await }).catch_unwind());
                 let ended = tokio::select! {
                     ended = &mut task => ended,
-                    () = sleep(STEADY), if is_dead => {
-                        supervisor.mark(&part, false);
-                        (is_dead, pause) = (false, FIRST_PAUSE);
+                    () = sleep(STEADY), if dead.is_some() => {
+                        (dead, pause) = (None, FIRST_PAUSE);
                         task.await
                     }
                 };
@@ -88,15 +89,9 @@ impl Supervisor {
                     why = message(&*panic),
                     "a part of the server died; restarting it"
                 );
-                if !is_dead {
-                    supervisor.mark(&part, true);
-                    is_dead = true;
-                }
+                dead.get_or_insert_with(|| Dead::new(&supervisor, &part));
                 sleep(pause).await;
                 pause = LONGEST_PAUSE.min(pause * 2);
-            }
-            if is_dead {
-                supervisor.mark(&part, false);
             }
         })
     }
@@ -113,6 +108,25 @@ impl Supervisor {
         if *count == 0 {
             dead.remove(part);
         }
+    }
+}
+
+/// Marks a part as dead until it is dropped.
+struct Dead {
+    supervisor: Supervisor,
+    part: Arc<str>,
+}
+
+impl Dead {
+    fn new(supervisor: &Supervisor, part: &Arc<str>) -> Dead {
+        supervisor.mark(part, true);
+        Dead { supervisor: supervisor.clone(), part: part.clone() }
+    }
+}
+
+impl Drop for Dead {
+    fn drop(&mut self) {
+        self.supervisor.mark(&self.part, false);
     }
 }
 
@@ -166,6 +180,21 @@ mod tests {
         assert!(names(&supervisor).is_empty());
         assert_eq!(started.load(Ordering::Relaxed), 4);
         task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_part_that_is_aborted_is_not_dead_any_more() {
+        let supervisor = Supervisor::current();
+        // One panics before it has a task, the other in it.
+        let early = supervisor.spawn_restarting("early", || -> std::future::Ready<()> { panic!("as asked") });
+        let late = supervisor.spawn_restarting("late", || async { panic!("as asked") });
+        sleep(FIRST_PAUSE / 2).await;
+        assert_eq!(names(&supervisor), ["early", "late"]);
+        for task in [early, late] {
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+        }
+        assert!(names(&supervisor).is_empty());
     }
 
     #[tokio::test(start_paused = true)]

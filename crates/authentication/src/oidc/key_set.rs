@@ -10,7 +10,7 @@ use pintle_go_forms::{media_type, quote};
 use pintle_jwt::{JsonWebKey, Token};
 use pintle_machinery::{Value, codec::json::decode_any, text::go_json_type};
 use pintle_webhook::DocumentClient;
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// Keys that are fetched on demand and cached. Clones are the same set.
@@ -107,7 +107,9 @@ impl RemoteKeySet {
 
 impl Inner {
     async fn update(&self) -> Result<Arc<Vec<JsonWebKey>>, String> {
-        let fetched = self.get().await;
+        // After a panic, too, the next caller fetches the keys again.
+        let fetched = AssertUnwindSafe(self.get()).catch_unwind().await;
+        let fetched = fetched.unwrap_or_else(|_| Err("oidc: get keys panicked".to_owned()));
         let mut state = self.state.lock();
         state.open = None;
         state.fetched = Some(Instant::now());

@@ -48,9 +48,7 @@ impl KmsTransformer {
         let write_key = self.probe.write_key()?;
         write_key.validate_encrypt_capability()?;
         // Values written with it stay readable after the key has changed, without a call.
-        if self.cache.get(&write_key.cache_key).is_none() {
-            self.cache.insert(write_key.cache_key, write_key.key.clone());
-        }
+        self.cache.keep(write_key.cache_key, &write_key.key);
         let mut sealed = Vec::new();
         event!("About to encrypt data using DEK");
         write_key.key.cipher.seal(authenticated, plain, &mut sealed)?;

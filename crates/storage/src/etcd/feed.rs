@@ -28,9 +28,11 @@ use crate::{
     Revision, StorageError, StorageEvent,
     hub::{HubReceiver, WatchHub},
 };
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -166,12 +168,22 @@ impl Feed {
         let mut suspected = Revision(0);
         loop {
             let before = *self.published.borrow();
-            let ended = match next.take() {
-                Some(follow) => self.follow(follow, &mut suspected).await,
-                None => match Follow::open(&self.client, self.prefix(), before).await {
-                    Ok(follow) => self.follow(follow, &mut suspected).await,
-                    Err(ended) => ended,
-                },
+            let following = async {
+                let follow = match next.take() {
+                    Some(follow) => follow,
+                    None => match Follow::open(&self.client, self.prefix(), before).await {
+                        Ok(follow) => follow,
+                        Err(ended) => return ended,
+                    },
+                };
+                self.follow(follow, &mut suspected).await
+            };
+            let Some(ended) = caught(following).await else {
+                tracing::error!("the handling of an event of etcd panicked; beginning anew");
+                sleep(BACKOFF.1).await;
+                let revision = self.current_revision().await.max(*self.published.borrow());
+                self.begin_anew(revision, revision);
+                continue;
             };
             match ended {
                 Ended::Compacted(compacted) => {
@@ -300,6 +312,11 @@ impl Feed {
         }
         self.published.send_replace(revision);
     }
+}
+
+/// Runs a watch to its end; `None` after a panic, when it is not known what was published of an event.
+async fn caught(following: impl Future<Output = Ended>) -> Option<Ended> {
+    AssertUnwindSafe(following).catch_unwind().await.ok()
 }
 
 impl Recent {

@@ -2,8 +2,9 @@
 
 use super::client::Client;
 use crate::{Revision, StorageError};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::sync::oneshot;
 
 type Answer = oneshot::Sender<Result<Revision, StorageError>>;
@@ -46,7 +47,9 @@ impl CurrentRevision {
                 }
                 std::mem::take(&mut state.next)
             };
-            let revision = client.current_revision().await;
+            // The later callers are answered after a panic, too.
+            let read = AssertUnwindSafe(client.current_revision()).catch_unwind().await;
+            let revision = read.unwrap_or(Err(StorageError::Closed));
             for answer in answers {
                 // The caller may have been dropped.
                 let _ = answer.send(revision.clone());
