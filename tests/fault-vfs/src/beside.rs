@@ -72,10 +72,15 @@ pub fn delete(path: &Path, delete: impl FnOnce() -> io::Result<()>) -> io::Resul
     delete()
 }
 
+/// The error of a failing call.
+///
+/// # Panics
+/// With [`Effect::Panic`].
 fn error(effect: Effect) -> io::Error {
     io::Error::from(match effect {
         Effect::IoError => return io::Error::other("the disk fails on command"),
         Effect::DiskFull | Effect::ShortWrite => io::ErrorKind::StorageFull,
         Effect::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
+        Effect::Panic => panic!("the thread panics on command"),
     })
 }

@@ -38,6 +38,8 @@ pub enum Effect {
     ShortWrite,
     /// `EROFS` or `EACCES`, without an effect.
     ReadOnly,
+    /// A panic of the calling thread. A call of SQLite, which cannot unwind, gets `EIO`.
+    Panic,
 }
 
 /// Selects the calls that fail.

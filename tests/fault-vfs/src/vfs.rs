@@ -134,7 +134,7 @@ unsafe extern "C" fn open(
         let state = FileState(owner);
         match state.fault(Call::Open) {
             None => {}
-            Some(Effect::IoError | Effect::ReadOnly) => return ffi::SQLITE_CANTOPEN,
+            Some(Effect::IoError | Effect::ReadOnly | Effect::Panic) => return ffi::SQLITE_CANTOPEN,
             Some(Effect::DiskFull | Effect::ShortWrite) => return ffi::SQLITE_FULL,
         }
         if flags & ffi::SQLITE_OPEN_CREATE != 0 {
@@ -199,7 +199,7 @@ unsafe extern "C" fn write(
     unsafe {
         let (length, failure) = match state(file).fault(Call::Write) {
             None => (length, None),
-            Some(Effect::IoError) => return ffi::SQLITE_IOERR_WRITE,
+            Some(Effect::IoError | Effect::Panic) => return ffi::SQLITE_IOERR_WRITE,
             Some(Effect::ReadOnly) => return ffi::SQLITE_READONLY,
             Some(Effect::DiskFull) => return ffi::SQLITE_FULL,
             // A write within one sector is complete or absent.

@@ -166,6 +166,53 @@ async fn a_failed_write_poisons() {
 }
 
 #[tokio::test]
+async fn a_thread_that_panics_poisons() {
+    // The commit thread writes the journals, and the other one syncs the WAL before they are used again.
+    for (call, file) in [(Call::Write, "-0.journal"), (Call::Write, "-1.journal"), (Call::Sync, "-wal")] {
+        let mut panics = 0;
+        for after in [0, 1, 5] {
+            let what = format!("a panic in {call:?} of *{file} after {after}");
+            let factory = Embedded::fast();
+            let disk = FaultDisk::new(factory.0.path());
+            let storage = EmbeddedStorage::open(factory.0.path(), small()).unwrap();
+            let key = |number: usize| format!("/r/{number}");
+            disk.fail(Fault { call, file, after, times: 1, effect: Effect::Panic });
+            let (mut acknowledged, mut error) = (0, None);
+            while acknowledged < 300 && error.is_none() {
+                match create(&storage, &key(acknowledged), 3_000).await {
+                    Ok(_) => acknowledged += 1,
+                    Err(failed) => error = Some(failed),
+                }
+                if acknowledged % 8 == 7 {
+                    settled(&storage).await;
+                }
+            }
+            if disk.failed() > 0 {
+                panics += 1;
+                assert_eq!(error.as_ref().map(told), Some(Told::Poisoned), "{what}");
+                // The thread may still be unwinding.
+                let health = loop {
+                    match storage.health().await {
+                        Ok(()) => tokio::task::yield_now().await,
+                        Err(error) => break error,
+                    }
+                };
+                assert!(matches!(health, StorageError::Poisoned(_)), "{what}: {health:?}");
+            }
+            drop(storage);
+            let storage = EmbeddedStorage::open(factory.0.path(), small());
+            let storage = storage.unwrap_or_else(|error| panic!("{what}: {error}"));
+            for number in 0..acknowledged {
+                let found = storage.get(&Key::new(key(number))).await.unwrap();
+                assert!(found.kv.is_some(), "{what}: {number} of {acknowledged}");
+            }
+            assert!(create(&storage, "/next", 100).await.is_ok(), "{what}");
+        }
+        assert!(panics > 0, "no {call:?} of *{file} was made");
+    }
+}
+
+#[tokio::test]
 async fn a_full_disk_is_told_and_writes_go_on_when_it_is_over() {
     for effect in [Effect::DiskFull, Effect::ShortWrite] {
         for times in [1, u64::MAX] {
