@@ -1,15 +1,16 @@
 //! The queue of a backend in the mode `batch`.
 //!
 //! One task collects batches and passes each to a task that sends it, so that a slow receiver does not delay the
-//! collecting at once. The number of batches in flight is bounded; beyond it the queue fills and events are dropped.
-//! So memory is bounded, however long the receiver is unavailable.
+//! collecting at once. The number of batches in flight is bounded; beyond it the queue fills and events are dropped, as
+//! they are when the queued events and those in flight have too many bytes. So memory is bounded, however long the
+//! receiver is unavailable.
 
-use crate::{AuditMetrics, target::Target};
+use crate::{AuditMetrics, room::Room, target::Target};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::{Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     task::{JoinHandle, JoinSet},
     time::{Instant, sleep_until},
 };
@@ -39,9 +40,13 @@ pub struct Throttle {
 /// The largest number of batches in flight.
 const MAX_IN_FLIGHT: usize = 32;
 
+/// A queued event, and its place in the room.
+type Waiting = (Bytes, OwnedSemaphorePermit);
+
 /// The sending end of the queue.
 pub(crate) struct Batcher {
-    queue: mpsc::Sender<Bytes>,
+    queue: mpsc::Sender<Waiting>,
+    room: Room,
     stop: watch::Sender<bool>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
@@ -71,7 +76,7 @@ impl Batcher {
             },
         };
         let worker = Mutex::new(Some(tokio::spawn(worker.run())));
-        Batcher { queue, stop, worker }
+        Batcher { queue, room: Room::new(), stop, worker }
     }
 
     /// Queues an event.
@@ -79,8 +84,10 @@ impl Batcher {
     /// # Errors
     /// When the queue is full or closed; the event is dropped.
     pub(crate) fn push(&self, event: Bytes) -> Result<(), &'static str> {
-        self.queue.try_send(event).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => "audit buffer queue blocked",
+        const FULL: &str = "audit buffer queue blocked";
+        let place = self.room.try_take(event.len()).ok_or(FULL)?;
+        self.queue.try_send((event, place)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => FULL,
             mpsc::error::TrySendError::Closed(_) => "audit backend shut down",
         })
     }
@@ -98,12 +105,12 @@ impl Batcher {
 }
 
 struct Worker {
-    events: mpsc::Receiver<Bytes>,
+    events: mpsc::Receiver<Waiting>,
     stopped: watch::Receiver<bool>,
     config: BatchConfig,
     max_bytes: usize,
     /// An event that did not fit into the last batch.
-    left_over: Option<Bytes>,
+    left_over: Option<Waiting>,
     bucket: Option<TokenBucket>,
     sending: Sending,
 }
@@ -127,10 +134,10 @@ impl Worker {
     }
 
     /// The next batch: a full one, or the events collected by the deadline or at shutdown.
-    async fn collect(&mut self) -> Vec<Bytes> {
+    async fn collect(&mut self) -> Vec<Waiting> {
         let max_events = self.config.max_batch_size.max(1);
-        let mut batch: Vec<Bytes> = self.left_over.take().into_iter().collect();
-        let mut bytes: usize = batch.iter().map(Bytes::len).sum();
+        let mut batch: Vec<Waiting> = self.left_over.take().into_iter().collect();
+        let mut bytes: usize = batch.iter().map(|(event, _)| event.len()).sum();
         let deadline = Instant::now() + self.config.max_batch_wait;
         while batch.len() < max_events {
             let event = tokio::select! {
@@ -145,7 +152,7 @@ impl Worker {
                 () = sleep_until(deadline), if max_events > 1 => break,
             };
             let Some(event) = event else { break };
-            bytes += event.len();
+            bytes += event.0.len();
             if bytes > self.max_bytes && !batch.is_empty() {
                 self.left_over = Some(event);
                 break;
@@ -170,7 +177,7 @@ struct Sending {
 }
 
 impl Sending {
-    async fn send(&mut self, batch: Vec<Bytes>) {
+    async fn send(&mut self, batch: Vec<Waiting>) {
         while self.in_flight.try_join_next().is_some() {}
         let (target, metrics) = (self.target.clone(), self.metrics.clone());
         if target.keeps_order() {
@@ -190,7 +197,8 @@ impl Sending {
     }
 }
 
-async fn send(target: &Target, metrics: &AuditMetrics, batch: Vec<Bytes>) {
+async fn send(target: &Target, metrics: &AuditMetrics, batch: Vec<Waiting>) {
+    let (batch, _places): (Vec<Bytes>, Vec<_>) = batch.into_iter().unzip();
     if let Err(error) = target.send(&batch).await {
         metrics.failed(target.plugin(), batch.len(), &error);
     }

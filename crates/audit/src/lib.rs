@@ -23,6 +23,7 @@ mod latencies;
 mod log;
 mod metrics;
 mod policy;
+mod room;
 mod rotating_file;
 mod target;
 mod webhook;

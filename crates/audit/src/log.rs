@@ -134,7 +134,8 @@ impl Log {
     /// Queued events are written even if this future is dropped.
     pub(crate) async fn write(&self, events: Vec<Bytes>) -> io::Result<()> {
         let deadline = self.deadline();
-        let slot = timeout_at(deadline, self.queue.slot()).await.map_err(|_| late())?.ok_or_else(gone)?;
+        let slot =
+            timeout_at(deadline, self.queue.slot(&events)).await.map_err(|_| late())?.ok_or_else(gone)?;
         let outcome = self.queue.push(slot, events, true);
         self.rouse_soon();
         Queued { deadline, outcome }.written().await
@@ -144,7 +145,7 @@ impl Log {
     /// that the thread is not woken for them. `None` when the queue is full.
     pub(crate) fn write_later(&self, events: Vec<Bytes>) -> Option<Queued> {
         let deadline = self.deadline();
-        let slot = self.queue.try_slot()?;
+        let slot = self.queue.try_slot(&events)?;
         let outcome = self.queue.push(slot, events, false);
         Some(Queued { deadline, outcome })
     }
@@ -298,6 +299,16 @@ mod tests {
         drop(log);
         let read = reading.join().unwrap();
         assert!(read > 2 << 20, "{read}");
+    }
+
+    #[tokio::test]
+    async fn large_events_wait_in_a_bounded_room() {
+        static LARGE: [u8; 1 << 20] = [b'x'; 1 << 20];
+        let (log, reader) = stuck();
+        let waiting: Vec<_> =
+            (0..queue::CAPACITY).map_while(|_| log.write_later(vec![Bytes::from_static(&LARGE)])).collect();
+        assert!((256..300).contains(&waiting.len()), "{}", waiting.len());
+        drop(reader);
     }
 
     /// A log whose output is read.

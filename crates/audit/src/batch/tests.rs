@@ -33,10 +33,24 @@ async fn the_queue_is_bounded_and_emptied_at_the_end() {
     assert_eq!(batcher.push(event("late")), Err("audit backend shut down"));
 }
 
+#[tokio::test]
+async fn large_events_fill_the_queue_by_their_bytes() {
+    static LARGE: [u8; 1 << 20] = [b'x'; 1 << 20];
+    let dir = tempfile::tempdir().unwrap();
+    let config = BatchConfig { buffer_size: 10_000, ..CONFIG };
+    let target = target(&dir.path().join("audit.log"));
+    let batcher = Batcher::start(target, &config, None, AuditMetrics::new().unwrap());
+    // On this single-threaded runtime the queue is not emptied: there is no await.
+    let accepted = (0..1000).filter(|_| batcher.push(Bytes::from_static(&LARGE)).is_ok()).count();
+    assert_eq!(accepted, 256);
+    assert_eq!(batcher.push(event("small")), Err("audit buffer queue blocked"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn batches_are_bounded_by_number_bytes_and_time() {
     let dir = tempfile::tempdir().unwrap();
     let (queue, events) = mpsc::channel(100);
+    let room = Room::new();
     let (_stop, stopped) = watch::channel(false);
     let config = BatchConfig { max_batch_size: 3, ..CONFIG };
     let mut worker = Worker {
@@ -54,12 +68,18 @@ async fn batches_are_bounded_by_number_bytes_and_time() {
         },
     };
     for text in ["1", "2", "3", "four444", "five555", "x"] {
-        queue.try_send(event(text)).unwrap();
+        let event = event(text);
+        let place = room.try_take(event.len()).unwrap();
+        queue.try_send((event, place)).unwrap();
     }
-    assert_eq!(worker.collect().await, [event("1"), event("2"), event("3")]);
-    assert_eq!(worker.collect().await, [event("four444")]);
+    let mut collect = async || {
+        let batch = worker.collect().await;
+        batch.into_iter().map(|(event, _)| event).collect::<Vec<_>>()
+    };
+    assert_eq!(collect().await, [event("1"), event("2"), event("3")]);
+    assert_eq!(collect().await, [event("four444")]);
     let before = Instant::now();
-    assert_eq!(worker.collect().await, [event("five555"), event("x")]);
+    assert_eq!(collect().await, [event("five555"), event("x")]);
     assert_eq!(before.elapsed().as_secs(), 30);
 }
 

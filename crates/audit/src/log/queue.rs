@@ -1,5 +1,6 @@
 //! The queue between requests and the thread that writes.
 
+use crate::room::Room;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use std::{collections::VecDeque, io, mem, sync::Arc, time::Duration};
@@ -16,6 +17,7 @@ const NAP: Duration = Duration::from_millis(10);
 /// The writes to do, in order, and the progress of the thread that does them.
 pub(super) struct Queue {
     slots: Arc<Semaphore>,
+    room: Room,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -39,37 +41,45 @@ struct State {
 pub(super) struct Write {
     pub(super) events: Vec<Bytes>,
     pub(super) done: oneshot::Sender<io::Result<()>>,
-    _slot: OwnedSemaphorePermit,
+    _slot: Slot,
+}
+
+/// A place in the queue, and the room for the events.
+pub(super) struct Slot {
+    _place: OwnedSemaphorePermit,
+    _room: OwnedSemaphorePermit,
 }
 
 impl Write {
     /// The size of its events, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.events.iter().map(Bytes::len).sum()
+        size(&self.events)
     }
 }
 
 impl Queue {
     pub(super) fn new() -> Queue {
         let slots = Arc::new(Semaphore::new(CAPACITY));
-        Queue { slots, state: Mutex::default(), wake: Condvar::new() }
+        Queue { slots, room: Room::new(), state: Mutex::default(), wake: Condvar::new() }
     }
 
     /// Waits for a place in the queue; `None` when the thread has ended.
-    pub(super) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        self.slots.clone().acquire_owned().await.ok()
+    pub(super) async fn slot(&self, events: &[Bytes]) -> Option<Slot> {
+        let place = self.slots.clone().acquire_owned().await.ok()?;
+        Some(Slot { _place: place, _room: self.room.take(size(events)).await? })
     }
 
     /// A place in the queue; `None` when it is full, or the thread has ended.
-    pub(super) fn try_slot(&self) -> Option<OwnedSemaphorePermit> {
-        self.slots.clone().try_acquire_owned().ok()
+    pub(super) fn try_slot(&self, events: &[Bytes]) -> Option<Slot> {
+        let place = self.slots.clone().try_acquire_owned().ok()?;
+        Some(Slot { _place: place, _room: self.room.try_take(size(events))? })
     }
 
     /// Queues a write, and returns the receiver of its outcome. The thread does it when it is [roused](Queue::rouse) for
     /// an urgent one, or when its nap is over.
     pub(super) fn push(
         &self,
-        slot: OwnedSemaphorePermit,
+        slot: Slot,
         events: Vec<Bytes>,
         is_urgent: bool,
     ) -> oneshot::Receiver<io::Result<()>> {
@@ -145,12 +155,17 @@ impl Queue {
     }
 }
 
+fn size(events: &[Bytes]) -> usize {
+    events.iter().map(Bytes::len).sum()
+}
+
 /// The thread's end of the queue. When it is dropped, writes fail.
 pub(super) struct Receiver(pub(super) Arc<Queue>);
 
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.0.slots.close();
+        self.0.room.close();
         self.0.state.lock().writes.clear();
     }
 }
