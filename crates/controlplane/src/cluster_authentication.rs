@@ -4,10 +4,16 @@
 use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::{core, create_or_change, unless_off};
 use crate::system_namespaces::KUBE_SYSTEM;
+use jiff::{SignedDuration, Timestamp};
+use pintle_go_forms::PemBlocks;
 use pintle_machinery::{Map, Status, Value, ValueExt, json};
 use pintle_registry::Registry;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 use tokio::sync::watch;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 
@@ -76,6 +82,7 @@ async fn publish_authentication(
     registry: &dyn Registry,
     config: &ClusterAuthenticationInfo,
 ) -> Result<(), Status> {
+    let now = Timestamp::now();
     let data: Map = config
         .data
         .0
@@ -84,7 +91,7 @@ async fn publish_authentication(
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| match value.contains(PEM_BEGIN) {
             // A file of trust anchors may hold other things, such as the authority's private key.
-            true => (key.clone(), union_of_certificates("", value).into()),
+            true => (key.clone(), union_of_certificates("", value, now).into()),
             false => (key.clone(), value.clone().into()),
         })
         .collect();
@@ -99,7 +106,7 @@ async fn publish_authentication(
             let merged = match present.get(key).and_then(Value::as_str) {
                 // Other servers of the store may publish their own trust anchors in the same config map.
                 Some(theirs) if !config.exclusive && own.contains(PEM_BEGIN) => {
-                    union_of_certificates(theirs, own)
+                    union_of_certificates(theirs, own, now)
                 }
                 Some(theirs) if !config.exclusive && own.starts_with('[') => union_of_lists(theirs, own),
                 _ => own.to_owned(),
@@ -113,18 +120,31 @@ async fn publish_authentication(
 const PEM_BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const PEM_END: &str = "-----END CERTIFICATE-----";
 
-/// Merges the certificates of two bundles, without duplicates, in order.
-fn union_of_certificates(one: &str, two: &str) -> String {
-    let mut union: Vec<&str> = Vec::new();
+/// How long an expired certificate is still published: clocks differ.
+const LEEWAY: SignedDuration = SignedDuration::from_mins(5);
+
+/// Merges the certificates of two bundles, without duplicates and expired ones, in order.
+fn union_of_certificates(one: &str, two: &str, now: Timestamp) -> String {
+    let mut known = HashSet::new();
+    let mut union = String::new();
     for block in [one, two].iter().flat_map(|bundle| bundle.split_inclusive(PEM_END)) {
         let certificate = block.find(PEM_BEGIN).and_then(|start| block.get(start..));
-        if let Some(certificate) = certificate.filter(|certificate| certificate.ends_with(PEM_END))
-            && !union.contains(&certificate)
-        {
-            union.push(certificate);
+        let Some(certificate) = certificate.filter(|certificate| certificate.ends_with(PEM_END)) else {
+            continue;
+        };
+        let contents = PemBlocks::of(certificate).next().map(|block| block.contents);
+        let is_expired = contents.as_deref().is_some_and(|der| is_expired(der, now));
+        if !is_expired && known.insert(contents.unwrap_or_else(|| certificate.as_bytes().to_vec())) {
+            union += certificate;
+            union.push('\n');
         }
     }
-    union.iter().flat_map(|certificate| [certificate, "\n"]).collect()
+    union
+}
+
+fn is_expired(der: &[u8], now: Timestamp) -> bool {
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else { return false };
+    certificate.validity().not_after.timestamp() <= (now - LEEWAY).as_second()
 }
 
 /// Merges the items of two lists, without duplicates, in order. A malformed list counts as empty.
@@ -167,7 +187,7 @@ mod tests {
         let certificate = |text: &str| format!("{PEM_BEGIN}\n{text}\n{PEM_END}\n");
         let [one, two, three] = ["one", "two", "three"].map(certificate);
         let check = |present: &str, own: &str, expected: &str| {
-            assert_eq!(union_of_certificates(present, own), expected);
+            assert_eq!(union_of_certificates(present, own, Timestamp::UNIX_EPOCH), expected);
         };
         check(&one, &one, &one);
         check(&one, &two, &format!("{one}{two}"));
@@ -177,5 +197,19 @@ mod tests {
         let key = "-----BEGIN PRIVATE KEY-----\nkey\n-----END PRIVATE KEY-----\n";
         check("", &format!("{key}{one}{key}{two}{key}"), &format!("{one}{two}"));
         check(&format!("{one}{PEM_BEGIN}\ncut off"), &two, &format!("{one}{two}"));
+    }
+
+    #[test]
+    fn certificates_are_compared_by_their_contents_and_end_with_their_validity() {
+        let mut params = rcgen::CertificateParams::default();
+        params.not_after = rcgen::date_time_ymd(2026, 5, 1);
+        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
+        let certificate = certificate.replace('\r', "");
+        let other_lines = certificate.replacen("\nMII", "\nM\nII", 1);
+        assert_ne!(certificate, other_lines);
+        let end: Timestamp = "2026-05-01T00:05:00Z".parse().unwrap();
+        let before = end - SignedDuration::from_secs(1);
+        assert_eq!(union_of_certificates(&certificate, &other_lines, before), certificate);
+        assert_eq!(union_of_certificates(&certificate, &certificate, end), "");
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -32,30 +33,30 @@ fn a_large_request_leaves_its_worker_to_others() {
 }
 
 #[test]
-fn large_requests_take_turns_and_all_end() {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let tasks: Vec<_> = (0..20)
+fn large_requests_take_turns_on_a_thread_for_each_core_and_all_end() {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = { runtime }.worker_threads(4 * cores).enable_time().build().unwrap();
+    let tasks: Vec<_> = (0..40)
         .map(|_| {
-            let (now, most) = (now.clone(), most.clone());
             runtime.spawn(scope(async move {
                 weigh(LIGHT + 1).await;
+                let mut threads = Vec::new();
                 for _ in 0..3 {
-                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    threads.push(std::thread::current().name().unwrap_or_default().to_owned());
                     std::thread::yield_now();
-                    now.fetch_sub(1, Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
+                threads
             }))
         })
         .collect();
+    let mut threads = BTreeSet::new();
     for task in tasks {
-        runtime.block_on(task).unwrap();
+        threads.extend(runtime.block_on(task).unwrap());
     }
-    assert!(
-        most.load(Ordering::SeqCst) <= std::thread::available_parallelism().map_or(2, usize::from).max(2)
-    );
+    assert!(threads.len() <= cores.max(2), "{threads:?}");
+    assert!(threads.iter().all(|name| name.starts_with("large-")), "{threads:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,6 +57,11 @@ async fn a_server_without_descriptors_rests_and_closes_idle_connections() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let used = processor_time(&mut stat) - before;
     assert!(used < begun.elapsed() / 2, "it spins: {used:?}");
+    let is_closed = |stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.peek(&mut [0]).is_ok_and(|read| read == 0)
+    };
+    assert!(idle.iter().any(is_closed), "none of {} idle connections was closed", idle.len());
     // Half of the clients disconnect, and new ones are served.
     idle.truncate(idle.len() / 2);
     let peer = Peer::default();

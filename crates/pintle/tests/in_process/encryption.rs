@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::{net::UnixListener, time::timeout};
 
 const SECRET: &str = "/api/v1/namespaces/default/secrets/db";
 const STORED_SECRET: &str = "/registry/secrets/default/db";
@@ -359,9 +359,13 @@ async fn a_server_all_of_whose_objects_are_encrypted_waits_for_its_key_service()
     disk.write_config("'*.*'", &[&kms]);
     let start_before = async |state: State| {
         let options = disk.options(false);
+        // The key service closes its first connection.
+        let refusing = UnixListener::bind(disk.socket()).unwrap();
         let starting = tokio::spawn(async move { Server::start_in(options).await });
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        drop(timeout(PATIENCE, refusing.accept()).await.unwrap().unwrap());
         assert!(!starting.is_finished());
+        drop(refusing);
+        std::fs::remove_file(disk.socket()).unwrap();
         let plugin = KmsPlugin::start_with(&disk.socket(), state).unwrap();
         (timeout(PATIENCE, starting).await.unwrap().unwrap(), plugin)
     };

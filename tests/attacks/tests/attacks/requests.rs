@@ -170,6 +170,7 @@ impl Requests {
             writeln!(text, "{cpu:?} {what}")?;
         }
         println!("{} requests", self.count);
+        assert!(self.count > 0, "nothing was swept");
         assert!(
             self.finds.is_empty(),
             "{} of {} requests took too long:\n{text}",

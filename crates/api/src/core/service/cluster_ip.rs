@@ -157,7 +157,6 @@ impl ClusterIps<'_> {
         }
     }
 
-    /// The blocks of the family in `ServiceCIDR` objects that are ready.
     /// Counts the addresses of a block when one of them is used for the first time.
     async fn count(&self, cidr: Cidr) {
         if AllocationMetrics::of_process().is_none_or(|metrics| metrics.knows(cidr)) {
@@ -175,6 +174,7 @@ impl ClusterIps<'_> {
         let _ = publish_allocated_ips(self.registry, &addresses).await;
     }
 
+    /// The blocks of the family in `ServiceCIDR` objects that are ready.
     async fn ready_cidrs(&self, family: IpFamily) -> Result<Vec<Cidr>, IpError> {
         let cidrs = ready_cidrs(self.registry).await.map_err(IpError::Failed)?;
         Ok(cidrs.into_iter().filter(|cidr| IpFamily::of(cidr.address) == family).collect())
