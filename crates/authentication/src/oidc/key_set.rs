@@ -222,6 +222,9 @@ mod tests {
         check("{}", Ok(0));
         check("null", Ok(0));
         check(r#"{"Keys":[{"kty":"oct","k":"AA"}]}"#, Ok(1));
+        // Those beyond the most keys of a set are not read.
+        let many = vec![r#"{"kty":"oct","k":"AA"}"#; MAX_KEYS + 1].join(",");
+        check(&format!(r#"{{"keys":[{many},{{}}]}}"#), Ok(MAX_KEYS));
         check("[]", Err("json: cannot unmarshal array into Go value of type jose.JSONWebKeySet"));
         check(
             r#"{"keys":[{"kty":"oct","k":"AA"},{}]}"#,
