@@ -20,7 +20,7 @@ use leadership::Leadership;
 use lease::{leases, renewed};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Preconditions, Registry};
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::sleep};
 
 fn candidates() -> GroupResource {
@@ -43,12 +43,25 @@ impl CoordinatedLeaderElection {
         CoordinatedLeaderElection { timers, leadership: Arc::new(Mutex::new(leadership)) }
     }
 
-    /// Elects once, if this server is the one that elects.
+    /// Elects once, if this server is the one that elects, and as long as it is.
     async fn elect(&self, registry: &dyn Registry) -> Result<(), Status> {
-        match self.leadership.lock().await.hold(registry, Timestamp::now()).await? {
-            true => elect(registry, Timestamp::now()).await,
-            false => Ok(()),
+        if !self.hold(registry).await? {
+            return Ok(());
         }
+        let mut electing = pin!(elect(registry, Timestamp::now()));
+        loop {
+            tokio::select! {
+                result = &mut electing => return result,
+                () = sleep(self.timers.retry_period) => {}
+            }
+            if !self.hold(registry).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn hold(&self, registry: &dyn Registry) -> Result<bool, Status> {
+        self.leadership.lock().await.hold(registry, Timestamp::now()).await
     }
 }
 
@@ -61,7 +74,9 @@ impl Controller for CoordinatedLeaderElection {
     }
 
     async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
-        match self.leadership.lock().await.is_held() {
+        // The lock is not held while objects are written.
+        let is_held = self.leadership.lock().await.is_held();
+        match is_held {
             true => collect_expired(registry, Timestamp::now()).await,
             false => Ok(()),
         }
@@ -82,14 +97,13 @@ impl Controller for CoordinatedLeaderElection {
 /// Takes the next step of the election of each lease that has candidates.
 async fn elect(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     let all = registry.list(&candidates(), "").await?;
-    let leases_of: BTreeSet<(&str, &str)> =
-        all.iter().map(|candidate| (candidate.namespace(), candidate.str_at("spec.leaseName"))).collect();
+    let mut leases: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
+    for candidate in &all {
+        let lease = (candidate.namespace(), candidate.str_at("spec.leaseName"));
+        leases.entry(lease).or_default().push(candidate);
+    }
     let mut result = Ok(());
-    for (namespace, name) in leases_of {
-        let is_for = |candidate: &&Value| {
-            candidate.namespace() == namespace && candidate.str_at("spec.leaseName") == name
-        };
-        let of_lease: Vec<&Value> = all.iter().filter(is_for).collect();
+    for ((namespace, name), of_lease) in leases {
         // One election does not prevent the others.
         result = elect_for(registry, namespace, name, &of_lease, now).await.and(result);
     }
