@@ -5,7 +5,7 @@ use crate::{
     definition_view::Definition,
     resource::declare,
 };
-use pintle_apiserver::registry::{CustomResource, StorageFactory};
+use pintle_apiserver::registry::{CustomResource, DeclarationError, StorageFactory};
 use pintle_cacher::{CachedObject, DecodedObject};
 use pintle_dialer::{Outbound, ServiceResolver};
 use pintle_machinery::{Value, ValueExt, json};
@@ -22,13 +22,28 @@ pub struct FixedDefinition {
     definition: Arc<Definition>,
 }
 
+/// The reason why a [`FixedDefinition`] cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FixedDefinitionError {
+    /// The object is no definition.
+    #[error("the object is no definition: {0}")]
+    Malformed(String),
+    /// No version is stored, or versions cannot be converted.
+    #[error(transparent)]
+    Declaration(#[from] DeclarationError),
+    /// The metrics of conversions cannot be made.
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
+}
+
 impl FixedDefinition {
     /// A definition by its object of `apiextensions.k8s.io/v1`. Names that are left out are derived from the others. The
     /// schemas are trusted: they are validated for definitions of clients only.
     ///
     /// # Errors
     /// When the object is no definition.
-    pub fn new(mut tree: Value) -> Result<FixedDefinition, String> {
+    pub fn new(mut tree: Value) -> Result<FixedDefinition, FixedDefinitionError> {
         let kind = tree.str_at("spec.names.kind").to_owned();
         tree.set_default("spec.names.singular", kind.to_lowercase());
         tree.set_default("spec.names.listKind", format!("{kind}List"));
@@ -44,7 +59,8 @@ impl FixedDefinition {
             selectable: Arc::default(),
         };
         let object = Arc::new(CachedObject::new(Key::new(format!("/{name}")), Revision(1), decoded));
-        Ok(FixedDefinition { definition: Arc::new(Definition::read(&object)?), tree })
+        let definition = Definition::read(&object).map_err(FixedDefinitionError::Malformed)?;
+        Ok(FixedDefinition { definition: Arc::new(definition), tree })
     }
 
     /// Starts the store of the resource, to be served by [`pintle_apiserver::registry::Stores::serve_custom`].
@@ -55,19 +71,20 @@ impl FixedDefinition {
         &self,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
-    ) -> Result<CustomResource, String> {
-        let metrics = ConversionMetrics::new().map_err(|error| error.to_string())?;
+    ) -> Result<CustomResource, FixedDefinitionError> {
+        let metrics = ConversionMetrics::new()?;
         let outbound = Outbound::direct(Arc::new(NoServices));
         let declared = declare(&self.definition, &Webhooks { outbound, metrics });
         let versions = &self.definition.spec.versions;
         let is_served = |version: &str| versions.iter().any(|own| own.name == version && own.served);
-        CustomResource::start(
+        let started = CustomResource::start(
             declared.versions,
             |resource| is_served(&resource.resource.version),
             declared.terminating,
             storage,
             supervisor,
-        )
+        );
+        Ok(started?)
     }
 }
 

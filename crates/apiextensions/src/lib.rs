@@ -26,7 +26,7 @@ mod serving;
 mod storage_version;
 pub mod structural;
 
-pub use fixed_definition::FixedDefinition;
+pub use fixed_definition::{FixedDefinition, FixedDefinitionError};
 pub use group_versions::GroupVersions;
 pub use server::ApiExtensions;
 

@@ -25,7 +25,7 @@ mod watches;
 use crate::{base::request_info::RequestInfo, registry::Stores};
 use authorization::AuthorizationMetrics;
 pub(crate) use bodies::{BodyMetrics, BodySeries, BodyVerb};
-pub use configuration::MetricsConfiguration;
+pub use configuration::{AllowListKeyError, MetricsConfiguration};
 pub(crate) use exposition::Exposition;
 pub(crate) use filters::FilterMetrics;
 pub use format::Format;

@@ -12,6 +12,51 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeConfig(BTreeMap<String, String>);
 
+/// The reason why a [`RuntimeConfig`] is invalid, in kube-apiserver's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeConfigError {
+    /// Everything is disabled, and nothing enabled.
+    #[error("invalid runtime-config with only api/all=false")]
+    NothingEnabled,
+    /// A key names no version.
+    #[error("runtime-config invalid key {0}")]
+    Key(String),
+    /// Keys name versions of groups that do not exist.
+    #[error("unknown api groups {}", .0.join(","))]
+    UnknownGroups(Vec<String>),
+    /// A key for many versions has another value than `true` and `false`.
+    #[error("invalid value {key}={value}")]
+    ValueOfMany {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// A key names a version that does not exist.
+    #[error("group version {0} that has not been registered")]
+    NotRegistered(GroupVersion),
+    /// A key for a version or a resource has no boolean value.
+    #[error("invalid value of {key}: {value}, err: strconv.ParseBool: parsing {}: invalid syntax", quote(.value))]
+    Value {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// A key names a resource that is not in lower case.
+    #[error(
+        "invalid key {key}: group/version/resource and resource is always lowercase plural, not {}",
+        quote(.resource)
+    )]
+    Resource {
+        /// The key.
+        key: String,
+        /// The name of the resource.
+        resource: String,
+    },
+}
+
 /// A key for many versions, and the predicate that selects them.
 type Word = (&'static str, fn(&str) -> bool);
 
@@ -57,15 +102,15 @@ impl RuntimeConfig {
     /// Checks what does not depend on the registered versions.
     ///
     /// # Errors
-    /// When keys are malformed or groups unknown, in kube-apiserver's words.
-    pub fn validate(&self, is_group_registered: impl Fn(&str) -> bool) -> Result<(), String> {
+    /// When keys are malformed or groups unknown.
+    pub fn validate(&self, is_group_registered: impl Fn(&str) -> bool) -> Result<(), RuntimeConfigError> {
         if self.0.len() == 1 && self.0.get("api/all").is_some_and(|value| value == "false") {
-            return Err("invalid runtime-config with only api/all=false".to_owned());
+            return Err(RuntimeConfigError::NothingEnabled);
         }
         let mut unknown = BTreeSet::new();
         for (key, name, _) in self.names() {
             let Ok(Name { version, .. }) = name else {
-                return Err(format!("runtime-config invalid key {key}"));
+                return Err(RuntimeConfigError::Key(key.to_owned()));
             };
             if !is_group_registered(&version.group) {
                 unknown.insert(version.to_string());
@@ -73,10 +118,7 @@ impl RuntimeConfig {
         }
         match unknown.is_empty() {
             true => Ok(()),
-            false => {
-                let unknown: Vec<String> = unknown.into_iter().collect();
-                Err(format!("unknown api groups {}", unknown.join(",")))
-            }
+            false => Err(RuntimeConfigError::UnknownGroups(unknown.into_iter().collect())),
         }
     }
 
@@ -148,14 +190,23 @@ impl ResourceConfig {
     /// Applies the configuration. `registered` has all versions that exist, also those without a default.
     ///
     /// # Errors
-    /// The first error of the configuration, in kube-apiserver's words.
-    pub fn merge(&mut self, config: &RuntimeConfig, registered: &[GroupVersion]) -> Result<(), String> {
+    /// The first error of the configuration.
+    pub fn merge(
+        &mut self,
+        config: &RuntimeConfig,
+        registered: &[GroupVersion],
+    ) -> Result<(), RuntimeConfigError> {
         for (word, matches) in WORDS {
             let Some(value) = config.0.get(word) else { continue };
             let enabled = match value.as_str() {
                 "true" => true,
                 "false" => false,
-                _ => return Err(format!("invalid value {word}={value}")),
+                _ => {
+                    return Err(RuntimeConfigError::ValueOfMany {
+                        key: word.to_owned(),
+                        value: value.clone(),
+                    });
+                }
             };
             for (version, own) in &mut self.versions {
                 if matches(&version.version) {
@@ -170,23 +221,16 @@ impl ResourceConfig {
                 continue;
             }
             if !registered.contains(&version) {
-                return Err(format!("group version {version} that has not been registered"));
+                return Err(RuntimeConfigError::NotRegistered(version));
             }
-            let enabled = boolean(value).ok_or_else(|| {
-                format!(
-                    "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {}: invalid syntax",
-                    quote(value)
-                )
-            })?;
+            let enabled = boolean(value)
+                .ok_or_else(|| RuntimeConfigError::Value { key: key.to_owned(), value: value.to_owned() })?;
             match resource {
                 None => {
                     self.versions.insert(version, enabled);
                 }
                 Some(resource) if resource.to_lowercase() != resource => {
-                    return Err(format!(
-                        "invalid key {key}: group/version/resource and resource is always lowercase plural, not {}",
-                        quote(&resource)
-                    ));
+                    return Err(RuntimeConfigError::Resource { key: key.to_owned(), resource });
                 }
                 Some(resource) => {
                     resources
@@ -225,7 +269,7 @@ mod tests {
             .collect()
     }
 
-    fn merged(text: &str) -> Result<ResourceConfig, String> {
+    fn merged(text: &str) -> Result<ResourceConfig, RuntimeConfigError> {
         let config: RuntimeConfig = text.parse().unwrap();
         let registered = registered();
         let known = |group: &str| registered.iter().any(|version| version.group == group);
@@ -291,7 +335,11 @@ mod tests {
     #[test]
     fn mistakes_have_the_messages_of_the_reference() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(merged(text).err().as_deref(), Some(expected), "{text}");
+            assert_eq!(
+                merged(text).err().map(|error| error.to_string()).as_deref(),
+                Some(expected),
+                "{text}"
+            );
         };
         check("api/all=false", "invalid runtime-config with only api/all=false");
         check("v2=true", "runtime-config invalid key v2");

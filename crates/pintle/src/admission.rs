@@ -81,8 +81,7 @@ impl Admission {
             Some(path) => AdmissionConfiguration::read(path)?,
             None => AdmissionConfiguration::default(),
         };
-        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-        let dynamic_metrics = DynamicMetrics::new().map_err(assemble)?;
+        let dynamic_metrics = DynamicMetrics::new()?;
         let rest_mapper = Arc::new(ChainRestMapper::default());
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
@@ -95,7 +94,7 @@ impl Admission {
         // The node authorizer decides by the paths of requests; without the plugin, a node could create any pod.
         let further_defaults = if authorization.has_nodes() { vec!["NodeRestriction"] } else { Vec::new() };
         let config = ChainConfig { further_defaults, configuration, factories, ..options.chain_config() };
-        let metrics = AdmissionMetrics::new().map_err(assemble)?;
+        let metrics = AdmissionMetrics::new()?;
         let chain = config.chain()?.measured(&metrics);
         Ok(Admission { chain, rest_mapper, metrics, dynamic_metrics, manifests })
     }

@@ -51,11 +51,10 @@ impl Authentication {
         own: OwnTokens,
         egress: &EgressSelector,
     ) -> Result<Authentication, RunError> {
-        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-        let counted = AuthenticationMetrics::new().map_err(assemble)?;
-        metrics.register(counted.collectors()).map_err(assemble)?;
-        let jwt_metrics = JwtMetrics::new(&options.identity()).map_err(assemble)?;
-        metrics.register(jwt_metrics.collectors()).map_err(assemble)?;
+        let counted = AuthenticationMetrics::new()?;
+        metrics.register(counted.collectors())?;
+        let jwt_metrics = JwtMetrics::new(&options.identity())?;
+        metrics.register(jwt_metrics.collectors())?;
         let proxy_options = &options.authentication.request_header;
         let request_headers = proxy_options.headers();
         check_overlap(options, serving)?;

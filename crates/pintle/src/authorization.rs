@@ -27,7 +27,7 @@ impl Authorization {
     /// Loads the configuration that the options name. Webhooks are in the network of the dialer.
     pub(crate) fn load(options: &Options, dialer: Dialer) -> Result<Authorization, RunError> {
         let metrics = AuthorizationMetrics::new(&options.identity());
-        let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+        let metrics = Arc::new(metrics?);
         let source = options.authorization.source();
         let (node, rbac) = (NodeAuthorizer::new(metrics.node().clone()), Arc::new(Rbac::default()));
         let objects = ObjectAuthorizers { node: node.clone(), rbac: rbac.clone() };

@@ -72,8 +72,7 @@ impl Config {
         engines.watch_health(&health, options, &supervisor, &stopping);
         self.encryption.add_health_check(&health);
         let metrics = self.metrics(engine_metrics)?;
-        let resource_config =
-            enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
+        let resource_config = enablement::resource_config(&options.runtime_config)?;
         Ok(CompletedConfig {
             engines: engines.clone(),
             storage: Arc::new(storage),
@@ -90,23 +89,20 @@ impl Config {
 
     /// The metrics of the process, with those of the parts of this configuration.
     fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
-        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let configuration = self.options.metrics.configuration();
         let configuration =
             configuration.map_err(|errors| RunError::Options(aggregate(errors.into_iter())))?;
-        let metrics = Metrics::configured(&configuration).map_err(assemble)?;
-        metrics
-            .set_build_info(&version(self.gates.versions(), self.options.version.reported()))
-            .map_err(assemble)?;
-        metrics.register(feature_metrics(&self.gates, API_VERSION).map_err(assemble)?).map_err(assemble)?;
-        metrics.register(self.authorization.metrics()).map_err(assemble)?;
-        metrics.register(self.encryption.metrics()).map_err(assemble)?;
-        metrics.register(engine_metrics.collectors()).map_err(assemble)?;
-        metrics.register(self.audit_metrics.collectors()).map_err(assemble)?;
-        metrics.register(self.admission.collectors()).map_err(assemble)?;
-        metrics.register(vec![Box::new(self.egress.metrics.clone()) as _]).map_err(assemble)?;
-        metrics.register(self.kubelets.log_metrics.collectors()).map_err(assemble)?;
-        metrics.register(process_metrics()).map_err(assemble)?;
+        let metrics = Metrics::configured(&configuration)?;
+        metrics.set_build_info(&version(self.gates.versions(), self.options.version.reported()))?;
+        metrics.register(feature_metrics(&self.gates, API_VERSION)?)?;
+        metrics.register(self.authorization.metrics())?;
+        metrics.register(self.encryption.metrics())?;
+        metrics.register(engine_metrics.collectors())?;
+        metrics.register(self.audit_metrics.collectors())?;
+        metrics.register(self.admission.collectors())?;
+        metrics.register(vec![Box::new(self.egress.metrics.clone()) as _])?;
+        metrics.register(self.kubelets.log_metrics.collectors())?;
+        metrics.register(process_metrics())?;
         Ok(Arc::new(metrics))
     }
 }

@@ -63,7 +63,7 @@ impl Config {
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
         let authorization = Authorization::load(&options, control_plane.clone())?;
-        let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let audit_metrics = AuditMetrics::new()?;
         let auditor = options.audit.auditor(&audit_metrics, &control_plane).map_err(RunError::Options)?;
         if !options.allow_privileged {
             refuse_privileged_containers();

@@ -14,7 +14,7 @@ pub(crate) struct Egress {
 impl Egress {
     /// Loads the configuration that the options name.
     pub(crate) fn load(options: &Options) -> Result<Egress, RunError> {
-        let metrics = EgressMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let metrics = EgressMetrics::new()?;
         let selector = match &options.egress_selector_config_file {
             None => EgressSelector::default(),
             Some(path) => EgressSelector::load(path, &metrics)?,

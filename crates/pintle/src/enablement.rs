@@ -2,7 +2,7 @@
 
 use crate::Options;
 use pintle_api::enablement::{Enablement, VERSIONS, introduced, removed};
-use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
+use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig, RuntimeConfigError};
 use pintle_controlplane::StorageVersions;
 use pintle_feature_gates::{FeatureGates, Gate, MinorVersion};
 use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, compare_versions};
@@ -18,7 +18,7 @@ pub(crate) struct Enabled {
 }
 
 /// The error of a runtime configuration with malformed keys or unknown groups.
-pub(crate) fn error(runtime_config: &RuntimeConfig) -> Option<String> {
+pub(crate) fn error(runtime_config: &RuntimeConfig) -> Option<RuntimeConfigError> {
     runtime_config.validate(|group| VERSIONS.iter().any(|(own, _, _)| *own == group)).err()
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn error(runtime_config: &RuntimeConfig) -> Option<String> {
 ///
 /// # Errors
 /// When the configuration names unknown versions or has other values than booleans, in kube-apiserver's words.
-pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, String> {
+pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, RuntimeConfigError> {
     let registered: Vec<GroupVersion> =
         VERSIONS.iter().map(|(group, version, _)| GroupVersion::new(*group, *version)).collect();
     let with_default = VERSIONS.iter().filter(|(_, _, enablement)| *enablement != Enablement::Registered);
@@ -228,10 +228,10 @@ mod tests {
         change(&mut options);
         let runtime_config = options.runtime_config.clone();
         if let Some(error) = error(&runtime_config) {
-            return Err(error);
+            return Err(error.to_string());
         }
         let gates = options.features.resolve()?;
-        let config = resource_config(&runtime_config)?;
+        let config = resource_config(&runtime_config).map_err(|error| error.to_string())?;
         let mut declared = pintle_api::resources(&pintle_api::Config::default());
         declared.extend(pintle_api::resources_off_by_default());
         let Enabled { served, internal } = enabled(declared, &config, &options, &gates)?;

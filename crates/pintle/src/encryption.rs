@@ -34,7 +34,7 @@ impl EncryptionAtRest {
     /// Loads the configuration, if there is one.
     pub(crate) async fn load(options: &Options) -> Result<EncryptionAtRest, RunError> {
         let metrics = EncryptionMetrics::new(&options.identity());
-        let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+        let metrics = Arc::new(metrics?);
         let encryption = match encryption_options(options) {
             None => None,
             Some(options) => Some(Encryption::load(options, metrics.clone()).await?),
@@ -46,7 +46,7 @@ impl EncryptionAtRest {
     pub(crate) fn check(options: &Options) -> Result<(), RunError> {
         let Some(options) = encryption_options(options) else { return Ok(()) };
         let metrics = EncryptionMetrics::new("");
-        let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+        let metrics = Arc::new(metrics?);
         Ok(Encryption::verify(&options, &metrics)?)
     }
 

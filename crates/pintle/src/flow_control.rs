@@ -35,10 +35,9 @@ pub(crate) fn build(
     let limits = (options.max_requests_inflight, options.max_mutating_requests_inflight);
     let limit = options.priority_and_fairness.server_concurrency_limit(limits);
     let Some(server_concurrency_limit) = limit.map_err(RunError::Options)? else { return Ok(None) };
-    let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
     let clock = Arc::new(RealClock::default());
-    let counters = Arc::new(FlowControlMetrics::new(clock.clone()).map_err(assemble)?);
-    metrics.register(counters.collectors()).map_err(assemble)?;
+    let counters = Arc::new(FlowControlMetrics::new(clock.clone())?);
+    metrics.register(counters.collectors())?;
     let flow_control = FlowControl::new(FlowControlConfig {
         clock,
         server_concurrency_limit,

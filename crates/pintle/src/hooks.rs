@@ -42,7 +42,6 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     let config = &server.config;
     let health = &config.health;
     let service_network = &config.loaded.service_network;
-    let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
     let exclusive = !config.storage.is_shared();
     let kubernetes_service = KubernetesService {
         service_network: service_network.clone(),
@@ -141,9 +140,8 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     }
     hooks.add_caches();
     hooks.controller("start-legacy-token-tracking-controller", writes, LegacyTokenTracking);
-    let mut repair =
-        ServiceIpRepair::new(service_network.clone(), &config.options().hostname()).map_err(assemble)?;
-    config.metrics.register(repair.collectors()).map_err(assemble)?;
+    let mut repair = ServiceIpRepair::new(service_network.clone(), &config.options().hostname())?;
+    config.metrics.register(repair.collectors())?;
     if let Some(caches) = repaired_caches(&server.stores.kube) {
         repair = repair.following(caches, &server.queues);
     }
@@ -483,7 +481,7 @@ fn endpoint_reconciler(server: &ServerChain) -> Result<EndpointReconciler, RunEr
         EndpointReconcilerType::Lease => {
             let leases = master_leases::resource();
             let prefix = format!("{}/{}/", storage.prefix(), leases.storage.path);
-            let storage = storage.plain_storage(leases).map_err(RunError::Assemble)?;
+            let storage = storage.plain_storage(leases)?;
             EndpointReconciler::Lease(MasterLeases::new(storage, prefix))
         }
         EndpointReconcilerType::MasterCount => EndpointReconciler::MasterCount(options.apiserver_count),

@@ -36,7 +36,7 @@ impl Kubelets {
             .map_err(|error| RunError::Options(error.to_string()))?;
         let kubelets = Kubelets {
             transports: Arc::new(transports),
-            log_metrics: PodLogMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?,
+            log_metrics: PodLogMetrics::new()?,
             certificate: Arc::default(),
             paths,
             first,

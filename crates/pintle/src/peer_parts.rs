@@ -27,9 +27,8 @@ impl PeerParts {
         if !config.loaded.gates.enabled(Gate::UnknownVersionInteroperabilityProxy) {
             return Ok(PeerParts { leases: None, proxy: None, ca: None });
         }
-        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-        let metrics = PeerMetrics::new().map_err(assemble)?;
-        config.metrics.register(metrics.collectors()).map_err(assemble)?;
+        let metrics = PeerMetrics::new()?;
+        config.metrics.register(metrics.collectors())?;
         let leases = leases(config)?;
         let ca = config.loaded.peers.ca.clone();
         let proxy = match &ca {
@@ -58,7 +57,7 @@ impl PeerParts {
 fn leases(config: &CompletedConfig) -> Result<EndpointLeases, RunError> {
     let resource = peer_server_leases::resource();
     let prefix = format!("{}/{}/", config.storage.prefix(), resource.storage.path);
-    let storage = config.storage.plain_storage(resource).map_err(RunError::Assemble)?;
+    let storage = config.storage.plain_storage(resource)?;
     let id = config.options().identity();
     Ok(EndpointLeases::new(ServerLeases::new(storage, prefix), id, address(config)?))
 }

@@ -160,8 +160,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     pintle_feature_gates::install(&gates);
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
-    let engine_metrics =
-        Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
+    let engine_metrics = Arc::new(EngineMetrics::new()?);
     let egress = Egress::load(&options)?;
     let engines = Arc::new(Engines::open(&options, &egress, &engine_metrics).await?);
     let lifecycle = Lifecycle::default();

@@ -55,6 +55,9 @@ pub enum RunError {
     /// The value of an option is invalid.
     #[error("{0}")]
     Options(String),
+    /// The value of `--runtime-config` is invalid.
+    #[error(transparent)]
+    RuntimeConfig(#[from] pintle_apiserver::resource_config::RuntimeConfigError),
     /// A second signal ended the shutdown.
     #[error("a second signal ends the shutdown: requests are cut off")]
     Interrupted,
@@ -75,6 +78,12 @@ pub enum RunError {
     /// The parts of the server do not fit together: a defect.
     #[error("assembling the server: {0}")]
     Assemble(String),
+    /// The declarations of the resources do not fit together: a defect.
+    #[error("assembling the server: {0}")]
+    Declarations(#[from] pintle_apiserver::registry::DeclarationError),
+    /// A metric is malformed or registered twice: a defect.
+    #[error("assembling the server: {0}")]
+    Metrics(#[from] prometheus::Error),
     /// Creating the objects of a new server failed.
     #[error("making the objects of a fresh server: {0}")]
     Bootstrap(Status),

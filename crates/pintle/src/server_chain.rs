@@ -121,8 +121,7 @@ fn start_stores(
         enablement::enabled(declared, &config.resource_config, config.options(), &config.loaded.gates)
             .map_err(RunError::Options)?;
     internal.extend(stored_only);
-    Stores::start_beside(beside, served, internal, &config.storage, &config.supervisor)
-        .map_err(RunError::Assemble)
+    Ok(Stores::start_beside(beside, served, internal, &config.storage, &config.supervisor)?)
 }
 
 impl ServerChain {
@@ -132,15 +131,13 @@ impl ServerChain {
         let all_stores = stores.all();
         config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
         let outbound = config.loaded.aggregation.outbound.clone();
-        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-        let queues = WorkQueueMetrics::new().map_err(assemble)?;
-        config.metrics.register(vec![Box::new(queues.clone())]).map_err(assemble)?;
+        let queues = WorkQueueMetrics::new()?;
+        config.metrics.register(vec![Box::new(queues.clone())])?;
         let api_extensions =
             ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, outbound, &queues)
                 .map_err(|status| RunError::Assemble(status.message))?;
         let api_extensions = Arc::new(api_extensions);
-        let registered = config.metrics.register(api_extensions.metrics());
-        registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+        config.metrics.register(api_extensions.metrics())?;
         let flow_control = flow_control::build(
             config.options(),
             &all_stores,
@@ -226,9 +223,8 @@ fn remote_availability(
     config: &CompletedConfig,
     stores: &Arc<Stores>,
 ) -> Result<Arc<RemoteAvailability>, RunError> {
-    let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-    let metrics = AvailabilityMetrics::new().map_err(assemble)?;
-    config.metrics.register(vec![Box::new(metrics.clone())]).map_err(assemble)?;
+    let metrics = AvailabilityMetrics::new()?;
+    config.metrics.register(vec![Box::new(metrics.clone())])?;
     let api_services = &config.loaded.aggregation.api_services;
     Ok(Arc::new(RemoteAvailability::new(stores, api_services, metrics)))
 }
@@ -350,8 +346,7 @@ fn with_peers(mut front: Front, config: &CompletedConfig, peers: &PeerParts) -> 
     if peers.leases.is_some() {
         front.discovery = front.discovery.with_peers(peers.proxy.clone().map(|proxy| proxy as _));
     }
-    let registered = config.metrics.register(front.discovery.metrics());
-    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+    config.metrics.register(front.discovery.metrics())?;
     front.peers = peers.proxy.clone().map(|proxy| Arc::new(Forwarder(proxy)) as _);
     Ok(front)
 }

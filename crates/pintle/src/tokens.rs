@@ -36,7 +36,7 @@ impl Tokens {
         let keys = match &own.signing_endpoint {
             Some(endpoint) => {
                 let metrics = ExternalSignerMetrics::new();
-                let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+                let metrics = Arc::new(metrics?);
                 signer_metrics = Some(metrics.clone());
                 let signer = ExternalSigner::connect(endpoint, metrics).await;
                 let signer = signer.map_err(|error| RunError::Options(error.to_string()))?;
@@ -81,13 +81,12 @@ impl Tokens {
         stores: &Arc<Stores>,
         server_metrics: &Metrics,
     ) -> Result<Vec<Arc<dyn TokenAuthenticator>>, RunError> {
-        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let own = &options.service_accounts;
         let objects: Arc<dyn ObjectGetter> = Arc::new(StoredObjects::new(stores.clone()));
-        let metrics = Arc::new(TokenMetrics::new().map_err(assemble)?);
-        server_metrics.register(metrics.collectors()).map_err(assemble)?;
+        let metrics = Arc::new(TokenMetrics::new()?);
+        server_metrics.register(metrics.collectors())?;
         if let Some(signer) = &self.signer_metrics {
-            server_metrics.register(signer.collectors()).map_err(assemble)?;
+            server_metrics.register(signer.collectors())?;
         }
         let audiences = own.audiences().to_vec();
         let mut all: Vec<Arc<dyn TokenAuthenticator>> = vec![Arc::new(ServiceAccountTokens::new(Config {

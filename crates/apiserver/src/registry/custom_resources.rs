@@ -1,6 +1,6 @@
 //! Custom resources: resources that are added and removed at run time.
 
-use super::{StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource};
+use super::{DeclarationError, StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource};
 use imbl::OrdMap;
 use pintle_machinery::{GroupResource, GroupVersionResource};
 use pintle_registry::Resource;
@@ -31,20 +31,21 @@ impl CustomResource {
         terminating: Arc<AtomicBool>,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
-    ) -> Result<CustomResource, String> {
+    ) -> Result<CustomResource, DeclarationError> {
         let versions: Vec<Arc<Resource>> = versions.into_iter().map(Arc::new).collect();
         let is_stored = |resource: &Resource| resource.group_version_kind() == resource.storage.kind;
-        let stored = versions.iter().find(|resource| is_stored(resource)).ok_or("no version is stored")?;
+        let stored =
+            versions.iter().find(|resource| is_stored(resource)).ok_or(DeclarationError::NoStorageVersion)?;
         let config =
             StoreConfig { resource: stored.clone(), versions: versions.clone(), storage: storage.clone() };
         let store = Store::start(config, supervisor)?;
         let mut all_versions = Vec::with_capacity(versions.len());
         for (at, resource) in versions.into_iter().enumerate() {
-            let schema = TypeSchema::of(&resource).ok_or("a version without a schema")?;
+            let schema = TypeSchema::of(&resource).ok_or_else(|| DeclarationError::no_schema(&resource))?;
             let (slot, own) = match is_stored(&resource) {
                 true => (0, store.clone()),
                 false => {
-                    let own = store.in_version(resource.clone()).ok_or("no way from version to version")?;
+                    let own = store.in_version(resource.clone()).ok_or(DeclarationError::NoConverter)?;
                     (at as u32 + 1, own)
                 }
             };

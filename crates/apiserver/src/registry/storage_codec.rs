@@ -54,15 +54,25 @@ impl StorageMediaType {
     }
 }
 
-impl FromStr for StorageMediaType {
-    type Err = String;
+/// The media types that can be configured.
+const CONFIGURABLE: [StorageMediaType; 3] =
+    [StorageMediaType::Json, StorageMediaType::Protobuf, StorageMediaType::Yaml];
 
-    fn from_str(text: &str) -> Result<StorageMediaType, String> {
-        let all = [StorageMediaType::Json, StorageMediaType::Protobuf, StorageMediaType::Yaml];
-        all.into_iter().find(|media_type| media_type.as_str() == text).ok_or_else(|| {
-            let allowed = all.map(StorageMediaType::as_str).join(", ");
-            format!("--storage-media-type {} invalid, allowed values: {allowed}", quote(text))
-        })
+/// The name is of no media type that can be configured. The message is kube-apiserver's about its flag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--storage-media-type {} invalid, allowed values: {}",
+    quote(.0),
+    CONFIGURABLE.map(StorageMediaType::as_str).join(", ")
+)]
+pub struct UnknownStorageMediaType(String);
+
+impl FromStr for StorageMediaType {
+    type Err = UnknownStorageMediaType;
+
+    fn from_str(text: &str) -> Result<StorageMediaType, UnknownStorageMediaType> {
+        let known = CONFIGURABLE.into_iter().find(|media_type| media_type.as_str() == text);
+        known.ok_or_else(|| UnknownStorageMediaType(text.to_owned()))
     }
 }
 

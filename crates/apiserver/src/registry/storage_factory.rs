@@ -1,7 +1,7 @@
 //! Configures the storage of each resource: its engine, its media type, its encryption.
 
 use super::{
-    ObjectCodec, TypeSchema,
+    DeclarationError, ObjectCodec, TypeSchema,
     storage_codec::{StorageCodec, StorageMediaType},
     versions::Versions,
 };
@@ -185,9 +185,9 @@ impl StorageFactory {
     ///
     /// # Errors
     /// When the schema does not have the declaration's type.
-    pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, String> {
-        let schema = TypeSchema::builtin(&resource.type_name)
-            .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+    pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, DeclarationError> {
+        let schema =
+            TypeSchema::builtin(&resource.type_name).ok_or_else(|| DeclarationError::no_schema(&resource))?;
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), self.prefix_of(&resource).into()));
         Ok(self.storage(&Arc::new(resource), &schema, &codec, None).0)
     }

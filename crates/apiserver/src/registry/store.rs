@@ -1,7 +1,7 @@
 //! The generic registry store: reads and writes one stored resource.
 
 use super::{
-    StorageFactory,
+    DeclarationError, StorageFactory,
     codec::{ObjectCodec, TypeSchema},
     storage_codec::StorageCodec,
     versions::{self, Versions},
@@ -80,11 +80,9 @@ impl Store {
     ///
     /// # Errors
     /// When the schema does not have the declaration's type.
-    pub fn start(config: StoreConfig, supervisor: &Supervisor) -> Result<Arc<Store>, String> {
+    pub fn start(config: StoreConfig, supervisor: &Supervisor) -> Result<Arc<Store>, DeclarationError> {
         let StoreConfig { resource, versions, storage } = config;
-        let schema = TypeSchema::of(&resource).ok_or_else(|| {
-            format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
-        })?;
+        let schema = TypeSchema::of(&resource).ok_or_else(|| DeclarationError::no_schema(&resource))?;
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);

@@ -1,7 +1,7 @@
 //! All stores of a server.
 
 use super::{
-    CustomResource, StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource,
+    CustomResource, DeclarationError, StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource,
     custom_resources::CustomResources, decoded_objects::DecodedObjects,
 };
 use crate::errors;
@@ -50,7 +50,7 @@ impl Stores {
         internal: Vec<Resource>,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
-    ) -> Result<Arc<Stores>, String> {
+    ) -> Result<Arc<Stores>, DeclarationError> {
         Stores::start_beside(None, resources, internal, storage, supervisor)
     }
 
@@ -65,7 +65,7 @@ impl Stores {
         internal: Vec<Resource>,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
-    ) -> Result<Arc<Stores>, String> {
+    ) -> Result<Arc<Stores>, DeclarationError> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
         let is_stored = Resource::is_stored;
         for resource in resources
@@ -106,7 +106,7 @@ impl Stores {
                 true => Some(
                     by_location
                         .get(&resource.storage.path)
-                        .ok_or_else(|| format!("nothing is stored as {}", resource.storage.path))?
+                        .ok_or_else(|| DeclarationError::NotStored { path: resource.storage.path.clone() })?
                         .clone(),
                 ),
                 false => None,
@@ -114,8 +114,7 @@ impl Stores {
             if let Some(store) = &store {
                 stores.by_resource.entry(resource.group_resource()).or_insert_with(|| store.clone());
             }
-            let schema =
-                TypeSchema::of(&resource).ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+            let schema = TypeSchema::of(&resource).ok_or_else(|| DeclarationError::no_schema(&resource))?;
             let slot = match &resource.conversion {
                 None => 0,
                 Some(_) => {

@@ -33,6 +33,9 @@ pub enum TlsError {
         /// The reason.
         why: String,
     },
+    /// The name of a TLS version is unknown.
+    #[error("unknown tls version {0:?}")]
+    UnknownVersion(String),
     /// A setting is invalid or unsupported.
     #[error("{0}")]
     Settings(String),
@@ -110,11 +113,11 @@ impl TlsVersion {
     ///
     /// # Errors
     /// When the name is unknown.
-    pub fn parse(name: &str) -> Result<TlsVersion, String> {
+    pub fn parse(name: &str) -> Result<TlsVersion, TlsError> {
         match name {
             "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(TlsVersion::Tls12),
             "VersionTLS13" => Ok(TlsVersion::Tls13),
-            other => Err(format!("unknown tls version {other:?}")),
+            other => Err(TlsError::UnknownVersion(other.to_owned())),
         }
     }
 }

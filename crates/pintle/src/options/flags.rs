@@ -12,7 +12,7 @@ use super::{
     },
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use pintle_apiserver::registry::StorageMediaType;
+use pintle_apiserver::registry::{StorageMediaType, UnknownStorageMediaType};
 use std::{path::PathBuf, time::Duration};
 
 impl Options {
@@ -231,7 +231,7 @@ fn endpoint_reconciler_type(text: &str) -> Result<EndpointReconcilerType, OutOfR
 }
 
 fn storage_media_type(text: &str) -> Result<StorageMediaType, OutOfRange> {
-    text.parse().map_err(OutOfRange::Message)
+    text.parse().map_err(|error: UnknownStorageMediaType| OutOfRange::Message(error.to_string()))
 }
 
 fn etcd_servers_overrides(text: &str) -> Result<EtcdServersOverrides, ValueError> {

@@ -119,7 +119,7 @@ impl MetricsOptions {
         }
         if errors.is_empty() {
             let refused = pairs.iter().map(|(key, values)| configuration.allow(key, values));
-            errors.extend(refused.filter_map(Result::err));
+            errors.extend(refused.filter_map(Result::err).map(|error| error.to_string()));
         }
         if errors.is_empty() { Ok(configuration) } else { Err(errors) }
     }

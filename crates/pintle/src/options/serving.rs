@@ -153,7 +153,7 @@ impl ServingOptions {
     /// # Errors
     /// When the TLS version is unknown.
     pub(crate) fn tls_settings(&self) -> Result<TlsSettings, String> {
-        let min_version = TlsVersion::parse(&self.tls_min_version)?;
+        let min_version = TlsVersion::parse(&self.tls_min_version).map_err(|error| error.to_string())?;
         let curves = &self.tls_curve_preferences;
         if let Some(twice) =
             (1..).zip(curves).find(|(next, curve)| curves.iter().skip(*next).any(|other| other == *curve))

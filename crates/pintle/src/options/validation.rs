@@ -82,7 +82,7 @@ impl Options {
         errors.extend(self.authorization.errors());
         errors.extend(self.audit.errors());
         errors.extend(self.admission.chain_config().flag_errors());
-        errors.extend(enablement::error(&self.runtime_config));
+        errors.extend(enablement::error(&self.runtime_config).map(|error| error.to_string()));
         errors.extend(accounts.token_request_error().map(str::to_owned));
         errors.extend(self.metrics.configuration().err().unwrap_or_default());
         errors.extend(self.peers.errors(self.features.is_open(Gate::UnknownVersionInteroperabilityProxy)));
