@@ -17,6 +17,9 @@ const PAGE: &str = "COMPATIBILITY.md";
 const OWN_FLAGS: &str = "Flags that kube-apiserver does not list";
 const GATES: &str = "Feature gates with both values";
 const FIXED_GATES: &str = "Feature gates with one value";
+/// Flags with a default of this server's own.
+const OTHER_DEFAULTS: [&str; 5] =
+    ["allow-privileged", "authorization-mode", "cert-dir", "service-cluster-ip-range", "storage-media-type"];
 /// Gates that the reference's build has beyond Kubernetes.
 const GATES_OF_A_DISTRIBUTION: [&str; 3] =
     ["MinimumKubeletVersion", "RouteExternalCertificate", "StoragePerformantSecurityPolicy"];
@@ -51,6 +54,30 @@ fn flags(root: &Path, page: &str, server: &Path) -> Result<Vec<String>, String> 
     let mut differences: Vec<String> = absent.map(|name| format!("  --{name} is not accepted")).collect();
     differences.extend(compare(OWN_FLAGS, &listed(OWN_FLAGS)?, &own));
     differences.extend(refused);
+    differences.extend(defaults(root, &help)?);
+    Ok(differences)
+}
+
+/// The flags whose default the help shows in another form than the reference, except those of [`OTHER_DEFAULTS`].
+fn defaults(root: &Path, help: &str) -> Result<Vec<String>, String> {
+    let reference = reference(root, "flags.json")?;
+    let mut differences = Vec::new();
+    for (name, facts) in
+        members(&reference)?.iter().filter(|(name, _)| !OTHER_DEFAULTS.contains(&name.as_str()))
+    {
+        let default = facts.get("default").and_then(Value::as_str).filter(|default| *default != "[]");
+        let expected = default.map(|default| match facts.get("type").and_then(Value::as_str) {
+            Some("string") => format!("(default \"{default}\")"),
+            _ => format!("(default {default})"),
+        });
+        let flag = format!("--{name}");
+        let is_of_flag = |line: &&str| line.split_whitespace().take(2).any(|word| word == flag);
+        let line = help.lines().find(is_of_flag).unwrap_or_default();
+        let shown = line.find("(default ").and_then(|at| line.get(at..));
+        if shown != expected.as_deref() {
+            differences.push(format!("  --{name} shows {shown:?}, the reference {expected:?}"));
+        }
+    }
     Ok(differences)
 }
 

@@ -121,6 +121,7 @@ fn command() -> Command {
         )
         .args(AuditOptions::args())
         .args(AuthorizationOptions::args())
+        .mut_args(values::with_default)
 }
 
 /// A subcommand with a flag that prints its help: the server's has another form, so that the one of the library is disabled.

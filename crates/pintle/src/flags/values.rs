@@ -1,7 +1,9 @@
-//! The values of all flags as pflag prints them, for `/flagz`.
+//! The values of all flags as pflag prints them, for `/flagz`, and the defaults for the help.
 
-use clap::{ArgMatches, Command};
-use pintle_go_forms::{CsvReader, format_duration, parse_bool, parse_duration, parse_float, parse_integer};
+use clap::{Arg, ArgMatches, Command};
+use pintle_go_forms::{
+    CsvReader, format_duration, parse_bool, parse_duration, parse_float, parse_integer, quote,
+};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The form of a flag's value.
@@ -19,11 +21,12 @@ enum Kind {
     Map,
     Pairs,
     Quantity,
+    Range,
     Text,
 }
 
 use Kind::{
-    Array, Bool, Certificates, Duration, Float, Gates, Integer, Ip, List, Map, Pairs, Quantity, Text,
+    Array, Bool, Certificates, Duration, Float, Gates, Integer, Ip, List, Map, Pairs, Quantity, Range, Text,
 };
 
 /// The flags of kube-apiserver with the form and the default of their values; "" is the zero value of the form. The flags
@@ -185,7 +188,7 @@ const FLAGS: &[(&str, Kind, &str)] = &[
     ("service-account-signing-endpoint", Text, ""),
     ("service-account-signing-key-file", Text, ""),
     ("service-cluster-ip-range", Text, "10.0.0.0/24"),
-    ("service-node-port-range", Text, "30000-32767"),
+    ("service-node-port-range", Range, "30000-32767"),
     ("show-hidden-metrics-for-version", Text, ""),
     ("shutdown-delay-duration", Duration, ""),
     ("shutdown-send-retry-after", Bool, ""),
@@ -226,6 +229,19 @@ pub(super) fn values(command: &Command, matches: &ArgMatches) -> Arc<BTreeMap<St
     Arc::new(names.map(|name| (name.to_owned(), value(name))).collect())
 }
 
+/// The flag, whose description ends with the default of its value as in kube-apiserver's help, unless that is the zero
+/// value of the form.
+pub(super) fn with_default(arg: Arg) -> Arg {
+    let known = FLAGS.iter().find(|(known, _, default)| !default.is_empty() && arg.get_id() == known);
+    let (Some((_, kind, default)), Some(help)) = (known, arg.get_help()) else { return arg };
+    let default = match kind {
+        Text => quote(default),
+        kind => default_text(*kind, default),
+    };
+    let help = format!("{help} (default {default})");
+    arg.help(help)
+}
+
 fn default_text(kind: Kind, default: &str) -> String {
     match (kind, default) {
         (Bool, "") => "false".to_owned(),
@@ -252,7 +268,7 @@ fn text(kind: Kind, given: &[String]) -> String {
         Duration => parse_duration(last).map_or_else(|_| last.to_owned(), format_duration),
         Integer => parse_integer(last).map_or_else(|_| last.to_owned(), |value| value.to_string()),
         Float => parse_float(last).map_or_else(|_| last.to_owned(), |value| value.to_string()),
-        Ip | Quantity | Text => last.to_owned(),
+        Ip | Quantity | Range | Text => last.to_owned(),
         Array => list(given),
         List => {
             let fields = given.iter().map(|line| CsvReader::new(line).record().unwrap_or_default());
@@ -334,6 +350,28 @@ mod tests {
             assert_eq!(given.get(name).map(String::as_str), Some(text), "{name}");
         }
         assert!(default.contains_key("data-dir"));
+    }
+
+    #[test]
+    fn descriptions_end_with_defaults() {
+        let command = command();
+        let check = |name: &str, expected: &str| {
+            let arg = command.get_arguments().find(|arg| arg.get_id() == name).unwrap();
+            let help = arg.get_help().unwrap().to_string();
+            let default = help.split_once(" (default ").map(|(_, default)| default.trim_end_matches(')'));
+            assert_eq!(default.unwrap_or_default(), expected, "{name}");
+        };
+        check("anonymous-auth", "true");
+        check("audit-log-compress", "");
+        check("audit-webhook-batch-throttle-qps", "10");
+        check("bind-address", "0.0.0.0");
+        check("data-dir", "");
+        check("etcd-prefix", "\"/registry\"");
+        check("etcd-servers", "");
+        check("event-ttl", "1h0m0s");
+        check("goaway-chance", "");
+        check("oidc-signing-algs", "[RS256]");
+        check("service-node-port-range", "30000-32767");
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl Options {
             )
             .action(ArgAction::Append)
             .value_parser(etcd_servers_overrides),
-            switch("allow-privileged", "Allows privileged containers (default true)"),
+            switch("allow-privileged", "Allows privileged containers"),
             switch("watch-cache", "Enables the watch cache"),
             flag(
                 "watch-cache-sizes",
