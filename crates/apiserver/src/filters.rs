@@ -38,6 +38,7 @@ pub(crate) use priority_and_fairness::WatchTicket;
 
 /// The configuration of the filter chain.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ChainConfig {
     /// The metrics that filters record.
     pub metrics: Arc<Metrics>,
@@ -69,8 +70,36 @@ pub struct ChainConfig {
     pub max_long_running: usize,
 }
 
+impl ChainConfig {
+    /// Filters that neither audit nor trace, with the limits that kube-apiserver has by default, and one of 10,000
+    /// long-running requests.
+    pub fn new(
+        metrics: Arc<Metrics>,
+        authenticator: Arc<dyn Authenticator>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> ChainConfig {
+        ChainConfig {
+            metrics,
+            auditor: None,
+            authenticator,
+            request_headers: RequestHeaders::default(),
+            transport: TransportFilters::default(),
+            authorizer,
+            constrained_impersonation: true,
+            request_timeout: Duration::from_secs(60),
+            flow_control: None,
+            storage_versions: None,
+            tracing: false,
+            max_requests_in_flight: 400,
+            max_mutating_requests_in_flight: 200,
+            max_long_running: 10_000,
+        }
+    }
+}
+
 /// Optional filters for browsers and connections.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct TransportFilters {
     /// The value of `Strict-Transport-Security`.
     pub strict_transport_security: Option<HeaderValue>,

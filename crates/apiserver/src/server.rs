@@ -63,6 +63,7 @@ pub trait PeerResources: Send + Sync {
 }
 
 /// One server of the delegation chain.
+#[non_exhaustive]
 pub struct GenericApiServer {
     /// The server's resources.
     pub endpoints: ApiEndpoints,
@@ -75,6 +76,7 @@ pub struct GenericApiServer {
 }
 
 /// Endpoints of the first server of the chain, which cover the whole chain.
+#[non_exhaustive]
 pub struct Front {
     /// Discovery of all servers of the chain.
     pub discovery: Discovery,
@@ -109,6 +111,11 @@ pub struct Front {
 }
 
 impl GenericApiServer {
+    /// The last server of a chain, behind the first.
+    pub fn new(endpoints: ApiEndpoints, version: Value) -> GenericApiServer {
+        GenericApiServer { endpoints, version, delegate: None, front: None }
+    }
+
     /// The filter chain, with the delegation chain of servers behind it.
     pub fn into_handler(self: Arc<Self>, config: ChainConfig) -> Handler {
         let director = Handler::new(move |request| {

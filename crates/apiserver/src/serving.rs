@@ -67,6 +67,7 @@ pub use crate::base::stop::stopped;
 pub use response_budget::{DEFAULT_RESPONSE_MEMORY, ResponseBudget};
 
 /// The configuration of a served socket.
+#[non_exhaustive]
 pub struct ServingConfig {
     /// Certificates and trusted client authorities; each new connection gets the current ones.
     pub tls: Arc<tls::ServingTls>,

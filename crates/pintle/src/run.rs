@@ -264,14 +264,13 @@ fn write_kubeconfig(config: &Config) -> Result<(PathBuf, String), RunError> {
 fn serving_config(chain: &ServerChain, lifecycle: &Lifecycle) -> ServingConfig {
     let config = &chain.config.loaded;
     let options = &config.options;
-    ServingConfig {
-        tls: config.secure_serving.tls.clone(),
-        http2_max_streams_per_connection: options.serving.http2_max_streams_per_connection,
-        ending: lifecycle.ending(),
-        grace_period: options.shutdown_grace_period,
-        body_budget: BodyBudget::new(options.request_body_memory),
-        response_budget: ResponseBudget::new(options.response_memory),
-        max_connections: options.max_connections.unwrap_or_else(process_limits::max_connections),
-        tls_handshake_errors: chain.config.metrics.tls_handshake_errors().clone(),
-    }
+    let tls_handshake_errors = chain.config.metrics.tls_handshake_errors().clone();
+    let mut serving =
+        ServingConfig::new(config.secure_serving.tls.clone(), lifecycle.ending(), tls_handshake_errors);
+    serving.http2_max_streams_per_connection = options.serving.http2_max_streams_per_connection;
+    serving.grace_period = options.shutdown_grace_period;
+    serving.body_budget = BodyBudget::new(options.request_body_memory);
+    serving.response_budget = ResponseBudget::new(options.response_memory);
+    serving.max_connections = options.max_connections.unwrap_or_else(process_limits::max_connections);
+    serving
 }

@@ -169,22 +169,23 @@ impl ServerChain {
         let aggregator = server(&config, &stores.aggregator, Some(kube), Some(front));
         let storage_versions = storage_versions(&config, &stores)?;
         let options = config.options();
-        let handler = aggregator.into_handler(ChainConfig {
-            metrics: config.metrics.clone(),
-            auditor: config.loaded.auditor.clone(),
-            authenticator: authentication.authenticator.clone(),
-            request_headers: authentication.request_headers.clone(),
-            transport: config.loaded.transport.clone(),
-            authorizer: config.loaded.authorization.authorizer(),
-            constrained_impersonation: config.loaded.gates.enabled(Gate::ConstrainedImpersonation),
-            request_timeout: options.request_timeout,
-            flow_control: flow_control.as_ref().map(|parts| parts.flow_control.clone()),
-            storage_versions: storage_versions.clone(),
-            tracing: options.tracing.config_file.is_some(),
-            max_requests_in_flight: options.max_requests_inflight,
-            max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
-            max_long_running: options.max_long_running.unwrap_or_else(process_limits::max_long_running),
-        });
+        let mut filters = ChainConfig::new(
+            config.metrics.clone(),
+            authentication.authenticator.clone(),
+            config.loaded.authorization.authorizer(),
+        );
+        filters.auditor = config.loaded.auditor.clone();
+        filters.request_headers = authentication.request_headers.clone();
+        filters.transport = config.loaded.transport.clone();
+        filters.constrained_impersonation = config.loaded.gates.enabled(Gate::ConstrainedImpersonation);
+        filters.request_timeout = options.request_timeout;
+        filters.flow_control = flow_control.as_ref().map(|parts| parts.flow_control.clone());
+        filters.storage_versions = storage_versions.clone();
+        filters.tracing = options.tracing.config_file.is_some();
+        filters.max_requests_in_flight = options.max_requests_inflight;
+        filters.max_mutating_requests_in_flight = options.max_mutating_requests_inflight;
+        filters.max_long_running = options.max_long_running.unwrap_or_else(process_limits::max_long_running);
+        let handler = aggregator.into_handler(filters);
         Ok(ServerChain {
             config,
             stores,
@@ -255,24 +256,23 @@ fn server(
     delegate: Option<Arc<GenericApiServer>>,
     front: Option<Front>,
 ) -> Arc<GenericApiServer> {
-    Arc::new(GenericApiServer {
-        endpoints: ApiEndpoints {
-            stores: stores.clone(),
-            admission: config.loaded.admission.chain.clone(),
-            authorizer: config.loaded.authorization.authorizer(),
-            unsafe_deletes: config.loaded.gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion),
-            has_shards: config.loaded.gates.enabled(Gate::ShardedListAndWatch),
-            media_types: MediaTypes::of_resources(config.loaded.gates.enabled(Gate::CBORServingAndStorage)),
-            transports: config.loaded.kubelets.transports.clone(),
-            metrics: config.metrics.clone(),
-            min_request_timeout: config.options().management.min_request_timeout,
-            delete_collection_workers: config.options().management.delete_collection_workers,
-            shutdown: config.lifecycle.ending(),
-        },
-        version: config.version(),
-        delegate,
-        front,
-    })
+    let (gates, management) = (&config.loaded.gates, &config.options().management);
+    let mut endpoints = ApiEndpoints::new(
+        stores.clone(),
+        config.loaded.authorization.authorizer(),
+        config.loaded.kubelets.transports.clone(),
+        config.metrics.clone(),
+        config.lifecycle.ending(),
+    );
+    endpoints.admission = config.loaded.admission.chain.clone();
+    endpoints.unsafe_deletes = gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion);
+    endpoints.has_shards = gates.enabled(Gate::ShardedListAndWatch);
+    endpoints.media_types = MediaTypes::of_resources(gates.enabled(Gate::CBORServingAndStorage));
+    endpoints.min_request_timeout = management.min_request_timeout;
+    endpoints.delete_collection_workers = management.delete_collection_workers;
+    let mut server = GenericApiServer::new(endpoints, config.version());
+    (server.delegate, server.front) = (delegate, front);
+    Arc::new(server)
 }
 
 /// Sets the verbosity of the log by the text of a request.
@@ -318,27 +318,23 @@ fn front(
     if let Some(open_id) = config.loaded.tokens.open_id(options, &address).map(OpenIdEndpoints) {
         documents.push(Arc::new(open_id));
     }
-    Ok(Front {
-        discovery,
-        health: config.health.clone(),
-        metrics: config.metrics.clone(),
-        stores: all_stores,
-        storage_sizes: config.storage_sizes.clone(),
-        profiles: options.debugging.profiling.then(Profiles::new),
-        verbosity: options.debugging.profiling.then(|| verbosity_setter(options.log_levels.clone())),
-        flags: config.loaded.gates.enabled(Gate::ComponentFlagz).then(|| options.debugging.flags.clone()),
-        has_statusz: config.loaded.gates.enabled(Gate::ComponentStatusz),
-        pages: MediaTypes::of_pages(config.loaded.gates.enabled(Gate::CBORServingAndStorage)),
-        host_logs: options.debugging.enable_logs_handler.then(|| HostLogs::new("/var/log")),
-        count_objects: !options.etcd_count_metric_poll_period.is_zero(),
-        documents,
-        remote: Some(Arc::new(ProxyHandler {
-            api_services: aggregation.api_services.clone(),
-            open_api: aggregation.open_api.clone(),
-            rejects_redirects: options.aggregation.reject_forwarding_redirect,
-        })),
-        peers: None,
-    })
+    let (gates, debugging) = (&config.loaded.gates, &options.debugging);
+    let mut front = Front::new(discovery, config.health.clone(), config.metrics.clone(), all_stores);
+    front.storage_sizes = config.storage_sizes.clone();
+    front.profiles = debugging.profiling.then(Profiles::new);
+    front.verbosity = debugging.profiling.then(|| verbosity_setter(options.log_levels.clone()));
+    front.flags = gates.enabled(Gate::ComponentFlagz).then(|| debugging.flags.clone());
+    front.has_statusz = gates.enabled(Gate::ComponentStatusz);
+    front.pages = MediaTypes::of_pages(gates.enabled(Gate::CBORServingAndStorage));
+    front.host_logs = debugging.enable_logs_handler.then(|| HostLogs::new("/var/log"));
+    front.count_objects = !options.etcd_count_metric_poll_period.is_zero();
+    front.documents = documents;
+    front.remote = Some(Arc::new(ProxyHandler {
+        api_services: aggregation.api_services.clone(),
+        open_api: aggregation.open_api.clone(),
+        rejects_redirects: options.aggregation.reject_forwarding_redirect,
+    }));
+    Ok(front)
 }
 
 /// The endpoints, with what other servers of the cluster serve.

@@ -5,13 +5,11 @@
 //! (`SubjectAccessReview`). Objects are in memory, or in etcd with `--etcd-servers`.
 
 use clap::{Arg, ArgMatches, Command};
-use pintle_admission::AdmissionChain;
 use pintle_apiextensions::FixedDefinition;
 use pintle_apiserver::{
-    base::negotiation::MediaTypes,
     discovery::Discovery,
     endpoints::ApiEndpoints,
-    filters::{ChainConfig, TransportFilters},
+    filters::ChainConfig,
     health::Health,
     metrics::Metrics,
     openapi_endpoints::OpenApiEndpoints,
@@ -25,10 +23,7 @@ use pintle_apiserver::{
 };
 use pintle_auth::{RequestHeaders, authz::Authorizer};
 use pintle_authentication::{Anonymous, CaBundle, FrontProxy, Union};
-use pintle_authorization::{
-    AuthorizationMetrics, FailurePolicy, MatchConditions, ReviewVersion, WebhookAuthorizer,
-    WebhookConfiguration,
-};
+use pintle_authorization::{AuthorizationMetrics, WebhookAuthorizer, WebhookConfiguration};
 use pintle_dialer::Dialer;
 use pintle_machinery::{Value, json};
 use pintle_openapi::OpenApi;
@@ -71,46 +66,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tls_handshake_errors = metrics.tls_handshake_errors().clone();
     let open_api = OpenApi::new(Vec::new(), "v1.0.0").with_custom_definitions(definition);
     let discovery = Discovery::new(&[], Some(stores.clone()), |_, _| (1000, 100), String::new());
-    let server = GenericApiServer {
-        endpoints: ApiEndpoints {
-            stores: stores.clone(),
-            admission: AdmissionChain::new(Vec::new()),
-            authorizer: authorizer.clone(),
-            unsafe_deletes: false,
-            has_shards: false,
-            min_request_timeout: Duration::from_secs(1800),
-            delete_collection_workers: 1,
-            media_types: MediaTypes::COMMON,
-            transports: Arc::new(Transports::new(Duration::from_secs(5), None, Dialer::default())?),
-            metrics: metrics.clone(),
-            shutdown: stopping.clone(),
-        },
-        version: json!({"gitVersion": "v1.0.0"}),
-        delegate: None,
-        front: Some(Front {
-            documents: vec![Arc::new(OpenApiEndpoints::new(open_api))],
-            ..Front::new(discovery, Arc::new(Health::new(supervisor)), metrics.clone(), vec![stores])
-        }),
-    };
+    let health = Arc::new(Health::new(supervisor));
+    let mut front = Front::new(discovery, health, metrics.clone(), vec![stores.clone()]);
+    front.documents = vec![Arc::new(OpenApiEndpoints::new(open_api))];
+    let transports = Arc::new(Transports::new(Duration::from_secs(5), None, Dialer::default())?);
+    let endpoints =
+        ApiEndpoints::new(stores, authorizer.clone(), transports, metrics.clone(), stopping.clone());
+    let mut server = GenericApiServer::new(endpoints, json!({"gitVersion": "v1.0.0"}));
+    server.front = Some(front);
     let bundle = CaBundle::new("request-header", &read(&flags, "requestheader-client-ca-file")?)?;
     let front_proxy = FrontProxy::new(Arc::new(bundle), Vec::new(), RequestHeaders::standard());
     let anonymous = Anonymous { enabled: true, paths: vec!["/healthz".to_owned()] };
-    let handler = Arc::new(server).into_handler(ChainConfig {
-        metrics,
-        auditor: None,
-        authenticator: Arc::new(Union { front_proxy: Some(front_proxy), anonymous, ..Union::default() }),
-        request_headers: RequestHeaders::standard(),
-        transport: TransportFilters::default(),
-        authorizer,
-        request_timeout: Duration::from_secs(60),
-        flow_control: None,
-        storage_versions: None,
-        tracing: false,
-        constrained_impersonation: true,
-        max_requests_in_flight: 400,
-        max_mutating_requests_in_flight: 200,
-        max_long_running: 10_000,
-    });
+    let authenticator = Union { front_proxy: Some(front_proxy), anonymous, ..Union::default() };
+    let mut filters = ChainConfig::new(metrics, Arc::new(authenticator), authorizer);
+    filters.request_headers = RequestHeaders::standard();
+    let handler = Arc::new(server).into_handler(filters);
     let pair = CertificatePair {
         name: "the serving certificate".to_owned(),
         certificate: read(&flags, "tls-cert-file")?.into(),
@@ -167,15 +137,7 @@ async fn storage(flags: &ArgMatches) -> Result<Arc<dyn Storage>, Box<dyn Error>>
 
 /// Delegates authorization to the cluster.
 fn authorizer(flags: &ArgMatches) -> Result<Arc<dyn Authorizer>, Box<dyn Error>> {
-    let configuration = WebhookConfiguration {
-        kube_config_file: text(flags, "authorization-kubeconfig").into(),
-        timeout: Duration::from_secs(10),
-        subject_access_review_version: ReviewVersion::V1,
-        authorized_ttl: Duration::from_secs(10),
-        unauthorized_ttl: Duration::from_secs(10),
-        failure_policy: FailurePolicy::NoOpinion,
-        match_conditions: MatchConditions::default(),
-    };
+    let configuration = WebhookConfiguration::delegated(text(flags, "authorization-kubeconfig"));
     let metrics = Arc::new(AuthorizationMetrics::new("extension-server")?);
     Ok(Arc::new(WebhookAuthorizer::new("delegated".to_owned(), configuration, metrics, &Dialer::default())?))
 }

@@ -6,6 +6,7 @@ use pintle_auth::authz::Authorizer;
 use std::{sync::Arc, time::Duration};
 
 /// Serves the resources of one server.
+#[non_exhaustive]
 pub struct ApiEndpoints {
     /// The resources and their stores.
     pub stores: Arc<Stores>,
@@ -30,4 +31,29 @@ pub struct ApiEndpoints {
     pub metrics: Arc<Metrics>,
     /// Becomes true when open watches have to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
+}
+
+impl ApiEndpoints {
+    /// The endpoints of a server without admission plugins, with the limits that kube-apiserver has by default.
+    pub fn new(
+        stores: Arc<Stores>,
+        authorizer: Arc<dyn Authorizer>,
+        transports: Arc<Transports>,
+        metrics: Arc<Metrics>,
+        shutdown: tokio::sync::watch::Receiver<bool>,
+    ) -> ApiEndpoints {
+        ApiEndpoints {
+            stores,
+            admission: AdmissionChain::new(Vec::new()),
+            authorizer,
+            unsafe_deletes: false,
+            has_shards: false,
+            min_request_timeout: Duration::from_secs(1800),
+            delete_collection_workers: 1,
+            media_types: MediaTypes::COMMON,
+            transports,
+            metrics,
+            shutdown,
+        }
+    }
 }

@@ -17,7 +17,6 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderName, Method, Request, header};
 use http_body_util::BodyExt as _;
-use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::Cacher;
 use pintle_dialer::Dialer;
@@ -78,18 +77,12 @@ impl TestServer {
         stores.serve_custom(custom);
         stores.wait_ready().await.unwrap();
         let (sender, shutdown) = watch::channel(false);
+        let transports = Arc::new(Transports::new(Duration::from_secs(5), None, Dialer::default()).unwrap());
+        let metrics = Arc::new(Metrics::new().unwrap());
         let endpoints = ApiEndpoints {
-            stores,
-            admission: AdmissionChain::new(Vec::new()),
-            authorizer: Arc::new(AlwaysAllow),
-            unsafe_deletes: false,
             has_shards: true,
-            min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 2,
-            media_types: MediaTypes::COMMON,
-            transports: Arc::new(Transports::new(Duration::from_secs(5), None, Dialer::default()).unwrap()),
-            metrics: Arc::new(Metrics::new().unwrap()),
-            shutdown,
+            ..ApiEndpoints::new(stores, Arc::new(AlwaysAllow), transports, metrics, shutdown)
         };
         TestServer { endpoints, _shutdown: sender }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The configuration of metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetricsConfiguration {
     /// Whether metrics that are deprecated for long are exported.
     pub show_hidden: bool,

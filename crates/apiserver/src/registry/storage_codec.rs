@@ -29,6 +29,7 @@ use std::{borrow::Cow, str::FromStr, sync::Arc};
 
 /// The media type of stored objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum StorageMediaType {
     /// `application/json`
     #[default]

@@ -77,6 +77,7 @@ impl CertificatePair {
 
 /// The settings that are fixed while the server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TlsSettings {
     /// The minimum version.
     pub min_version: TlsVersion,
@@ -101,6 +102,7 @@ impl Default for TlsSettings {
 
 /// A TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum TlsVersion {
     /// TLS 1.2, and the names of older versions, which are not supported.
     Tls12,

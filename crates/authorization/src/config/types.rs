@@ -116,6 +116,22 @@ pub struct WebhookConfiguration {
     pub match_conditions: MatchConditions,
 }
 
+impl WebhookConfiguration {
+    /// The cluster that an extension API server delegates its authorization to: the kubeconfig's server is the URL of the
+    /// cluster's `SubjectAccessReview`s. Decisions are cached as long as by Kubernetes' extension servers.
+    pub fn delegated(kube_config_file: impl Into<PathBuf>) -> WebhookConfiguration {
+        WebhookConfiguration {
+            kube_config_file: kube_config_file.into(),
+            timeout: Duration::from_secs(10),
+            subject_access_review_version: ReviewVersion::V1,
+            authorized_ttl: Duration::from_secs(10),
+            unauthorized_ttl: Duration::from_secs(10),
+            failure_policy: FailurePolicy::NoOpinion,
+            match_conditions: MatchConditions::default(),
+        }
+    }
+}
+
 /// The decision when a webhook fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {

@@ -78,11 +78,9 @@ impl MetricsOptions {
                 quote(name)
             ));
         }
-        let mut configuration = MetricsConfiguration {
-            show_hidden: !hidden.is_empty(),
-            disabled: self.disabled_metrics.iter().cloned().collect(),
-            ..MetricsConfiguration::default()
-        };
+        let mut configuration = MetricsConfiguration::default();
+        configuration.show_hidden = !hidden.is_empty();
+        configuration.disabled = self.disabled_metrics.iter().cloned().collect();
         let check = |field: &str, pairs: &BTreeMap<String, String>, errors: &mut Vec<String>| {
             if !pairs.keys().all(|key| is_key(key)) {
                 errors.push(format!(

@@ -163,12 +163,12 @@ impl ServingOptions {
         if matches!(self.tls_min_version.as_str(), "VersionTLS10" | "VersionTLS11") {
             tracing::warn!("--tls-min-version={}: TLS 1.2 is the least that is spoken", self.tls_min_version);
         }
-        Ok(TlsSettings {
-            min_version,
-            cipher_suites: self.tls_cipher_suites.clone(),
-            curve_preferences: self.tls_curve_preferences.clone(),
-            http2: !self.disable_http2_serving,
-        })
+        let mut settings = TlsSettings::default();
+        settings.min_version = min_version;
+        settings.cipher_suites = self.tls_cipher_suites.clone();
+        settings.curve_preferences = self.tls_curve_preferences.clone();
+        settings.http2 = !self.disable_http2_serving;
+        Ok(settings)
     }
 
     /// The error of the probability that a request closes its connection.
@@ -198,12 +198,12 @@ impl ServingOptions {
         };
         let origins = self.cors_allowed_origins.iter().map(|expression| origin(expression));
         let goaway_chance = if self.disable_http2_serving { 0.0 } else { self.goaway_chance };
-        Ok(TransportFilters {
-            strict_transport_security,
-            cors_allowed_origins: origins.collect::<Result<_, _>>()?,
-            goaway_chance,
-            drain: Some(Arc::default()),
-        })
+        let mut filters = TransportFilters::default();
+        filters.strict_transport_security = strict_transport_security;
+        filters.cors_allowed_origins = origins.collect::<Result<_, _>>()?;
+        filters.goaway_chance = goaway_chance;
+        filters.drain = Some(Arc::default());
+        Ok(filters)
     }
 
     /// Binds the address and listens.

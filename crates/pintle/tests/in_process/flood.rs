@@ -78,22 +78,10 @@ fn world(limit: u64) -> World {
         [objects(Requirement::Mandatory), objects(Requirement::Suggested)].concat()
     };
     flow_control.configure(all(priority_levels), all(flow_schemas));
-    let config = ChainConfig {
-        metrics: Arc::new(Metrics::new().unwrap()),
-        authenticator: Arc::new(ByName),
-        request_headers: Default::default(),
-        transport: Default::default(),
-        auditor: None,
-        authorizer: Arc::new(AlwaysAllow),
-        constrained_impersonation: true,
-        request_timeout: Duration::from_secs(60),
-        flow_control: Some(flow_control.clone()),
-        storage_versions: None,
-        tracing: false,
-        max_requests_in_flight: 0,
-        max_mutating_requests_in_flight: 0,
-        max_long_running: 1000,
-    };
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let mut config = ChainConfig::new(metrics, Arc::new(ByName), Arc::new(AlwaysAllow));
+    config.flow_control = Some(flow_control.clone());
+    config.max_long_running = 1000;
     World { handler: chain(config, handler), flow_control, most }
 }
 

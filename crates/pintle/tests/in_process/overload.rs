@@ -47,22 +47,11 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
             text(200, "done")
         }
     });
-    let config = ChainConfig {
-        auditor: None,
-        metrics: Arc::new(Metrics::new().unwrap()),
-        authenticator: Arc::new(ByName),
-        request_headers: Default::default(),
-        transport: Default::default(),
-        authorizer: Arc::new(AlwaysAllow),
-        constrained_impersonation: true,
-        request_timeout: Duration::from_secs(60),
-        flow_control: None,
-        storage_versions: None,
-        tracing: false,
-        max_requests_in_flight: reads,
-        max_mutating_requests_in_flight: writes,
-        max_long_running: 1000,
-    };
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let mut config = ChainConfig::new(metrics, Arc::new(ByName), Arc::new(AlwaysAllow));
+    config.max_requests_in_flight = reads;
+    config.max_mutating_requests_in_flight = writes;
+    config.max_long_running = 1000;
     (chain(config, handler), gate)
 }
 
