@@ -17,6 +17,7 @@ mod delete;
 mod delete_collection;
 mod dispatch;
 mod encoder;
+mod frame_size;
 mod get;
 mod go_names;
 mod list;

@@ -8,6 +8,7 @@
 
 use super::{
     encoder::{Encoder, IncludeObject, SHARD_INFO, TABLE_FOOT, list_metadata, made_json},
+    frame_size::{FRAME_BYTES, READ_BYTES},
     page::Page,
 };
 use crate::{
@@ -28,16 +29,12 @@ use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{cbor, json, protobuf, yaml},
 };
-use pintle_offload::{LIGHT, beside};
+use pintle_offload::beside;
 use pintle_storage::Key;
 use std::{cell::Cell, collections::VecDeque, sync::Arc};
 
-/// The minimum size of a frame, in bytes; the last frame may be smaller.
-const FRAME_BYTES: usize = 128 * 1024;
 /// The room for the object that fills a frame, in bytes, and for a short list.
 const OBJECT_ROOM: usize = 16 * 1024;
-/// The bytes of object JSON after which a frame is full, however small its encoding of them.
-const READ_BYTES: usize = 8 * LIGHT;
 /// A list of fewer bytes is sent whole, with a `Content-Length`.
 const BUFFERED_BYTES: usize = 2048;
 /// The limit of JSON bytes for a YAML list, which is made from one tree.
