@@ -41,27 +41,14 @@ const PUBLISHED: &[&str] = &[STORAGE_VERSIONS];
 pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunError> {
     let config = &server.config;
     let health = &config.health;
-    let service_network = &config.loaded.service_network;
-    let exclusive = !config.storage.is_shared();
-    let kubernetes_service = KubernetesService {
-        service_network: service_network.clone(),
-        advertise_address: config.options().advertised(),
-        secure_port: config.loaded.address.port(),
-        node_port: config.options().management.node_port(),
-        exclusive,
-        endpoint_reconciler: endpoint_reconciler(server)?,
-    };
-    let cluster_authentication =
-        ClusterAuthenticationInfo { data: config.loaded.secure_serving.cluster_authentication(), exclusive };
-    let peer_address = peer_parts::address(config)?.to_string();
+    let kubernetes_service = kubernetes_service(server)?;
     let mut hooks = Hooks {
         list: PostStartHooks::new(health.clone(), config.supervisor.clone(), config.stopping.clone()),
         server: server.clone(),
+        // Objects that the manager of storage versions needs itself are written before: namespaces, and the identity
+        // lease.
+        writes: if server.storage_versions.is_some() { PUBLISHED } else { CACHES },
     };
-
-    // Objects that the manager of storage versions needs itself are written before: namespaces, and the identity lease.
-    let writes = if server.storage_versions.is_some() { PUBLISHED } else { CACHES };
-
     let caches = server.stores.all();
     health.add(
         "informer-sync",
@@ -71,126 +58,14 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             false => Err("caches are not filled yet".to_owned()),
         }),
     );
-    if config.options().encryption_provider_config_automatic_reload {
-        hooks.add("start-encryption-provider-config-automatic-reload", &[], reload_encryption);
-    }
-    hooks.check("start-apiserver-admission-initializer", &[]);
-    hooks.add("generic-apiserver-start-informers", &[], start_informers);
-    if server.flow_control.is_some() {
-        hooks.add(
-            "priority-and-fairness-config-consumer",
-            &["priority-and-fairness-config-producer"],
-            start_flow_control_consumer,
-        );
-        hooks.add(
-            "priority-and-fairness-filter",
-            &["priority-and-fairness-config-consumer"],
-            start_flow_control_filter,
-        );
-    }
-    hooks.add("storage-object-count-tracker-hook", CACHES, watch_storage_sizes);
-    hooks.add("start-apiextensions-informers", &[], start_definition_informer);
-    hooks.add("start-apiextensions-controllers", &[], start_definition_controllers);
-    hooks.add("crd-informer-synced", &["start-apiextensions-informers"], wait_for_definitions);
+    hooks.add_informers();
     hooks.controller("start-system-namespaces-controller", CACHES, SystemNamespaces);
-    if let Some(leases) = server.peers.leases.clone() {
-        // Nobody else reads a store of the server's own. Requests of other servers are authorized like all others.
-        match exclusive {
-            true => hooks.check("peer-endpoint-reconciler-controller", CACHES),
-            false => hooks.leaving_controller(
-                "peer-endpoint-reconciler-controller",
-                &["rbac/bootstrap-roles"],
-                PeerEndpoint(leases),
-            ),
-        }
-    }
-    if server.peers.proxy.is_some() {
-        hooks.add("mixed-version-proxy-handler", CACHES, start_peer_proxy);
-        // The resources of this server are known without asking it.
-        hooks.check("local-discovery-cache-sync", CACHES);
-        hooks.add("peer-discovery-workers", &["mixed-version-proxy-handler"], start_peer_discovery);
-    }
-    hooks.controller("start-cluster-authentication-info-controller", writes, cluster_authentication);
-    if config.loaded.gates.enabled(Gate::APIServerIdentity) {
-        hooks.controller(
-            "start-kube-apiserver-identity-lease-controller",
-            CACHES,
-            IdentityLease {
-                hostname: config.options().hostname(),
-                exclusive,
-                peer_address: server.peers.leases.is_some().then_some(peer_address),
-            },
-        );
-        hooks.controller(
-            "start-kube-apiserver-identity-lease-garbage-collector",
-            writes,
-            IdentityLeaseGarbageCollector,
-        );
-    }
-    if config.loaded.gates.enabled(Gate::CoordinatedLeaderElection) {
-        let timers = config.options().leadership.timers;
-        match timers.check() {
-            Ok(()) => hooks.controller(
-                "start-kube-apiserver-coordinated-leader-election-controller",
-                writes,
-                CoordinatedLeaderElection::new(&config.options().hostname(), timers),
-            ),
-            Err(error) => tracing::error!("this server elects no leaders: {error}"),
-        }
-    }
+    hooks.add_peers();
+    hooks.add_servers_of_the_cluster()?;
     hooks.add_caches();
-    hooks.controller("start-legacy-token-tracking-controller", writes, LegacyTokenTracking);
-    let mut repair = ServiceIpRepair::new(service_network.clone(), &config.options().hostname())?;
-    config.metrics.register(repair.collectors())?;
-    if let Some(caches) = repaired_caches(&server.stores.kube) {
-        repair = repair.following(caches, &server.queues);
-    }
-    hooks.controller("start-service-ip-repair-controllers", writes, repair);
-    hooks.add("rbac/bootstrap-roles", writes, bootstrap_roles);
-    hooks.add("scheduling/bootstrap-system-priority-classes", writes, bootstrap_priority_classes);
-    if server.flow_control.is_some() {
-        hooks.controller("priority-and-fairness-config-producer", writes, FlowControlObjects);
-    }
-    // The service gets its address from the block.
-    hooks.leaving_controller(
-        "bootstrap-controller",
-        &["start-kubernetes-service-cidr-controller"],
-        kubernetes_service,
-    );
-    hooks.controller(
-        "start-kubernetes-service-cidr-controller",
-        writes,
-        ServiceCidr { service_network: service_network.clone() },
-    );
+    hooks.add_bootstrap(kubernetes_service)?;
     hooks.add("aggregator-reload-proxy-client-cert", CACHES, reload_files);
-    if let Some(registration) = &server.auto_registration {
-        hooks.add("start-kube-aggregator-informers", CACHES, follow_api_services);
-        hooks.check("apiservice-status-local-available-controller", CACHES);
-        // Later than what the service network may depend on, so that a start makes nothing unavailable.
-        hooks.add(
-            "apiservice-status-remote-available-controller",
-            &["start-kube-aggregator-informers", "bootstrap-controller", "rbac/bootstrap-roles"],
-            start_remote_availability,
-        );
-        hooks.check("apiservice-registration-controller", CACHES);
-        hooks.check("apiservice-wait-for-first-sync", CACHES);
-        hooks.add(
-            "apiservice-discovery-controller",
-            &["start-kube-aggregator-informers"],
-            start_remote_discovery,
-        );
-        hooks.add_storage_versions();
-        hooks.add("kube-apiserver-autoregistration", &["bootstrap-controller"], register_api_services);
-        health.add("autoregister-completion", CheckScope::Always, is_complete(registration));
-        hooks.add(
-            "apiservice-openapi-controller",
-            &["start-kube-aggregator-informers"],
-            start_remote_open_api,
-        );
-        hooks.check("apiservice-openapiv3-controller", CACHES);
-    } else {
-        hooks.add_storage_versions();
-    }
+    hooks.add_aggregator();
     let lifecycle = config.lifecycle.clone();
     health.add(
         "shutdown",
@@ -203,13 +78,185 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     Ok(hooks.list)
 }
 
+/// The controller of the service `kubernetes` and the addresses behind it.
+fn kubernetes_service(server: &ServerChain) -> Result<KubernetesService, RunError> {
+    let config = &server.config;
+    Ok(KubernetesService {
+        service_network: config.loaded.service_network.clone(),
+        advertise_address: config.options().advertised(),
+        secure_port: config.loaded.address.port(),
+        node_port: config.options().management.node_port(),
+        exclusive: !config.storage.is_shared(),
+        endpoint_reconciler: endpoint_reconciler(server)?,
+    })
+}
+
 /// The list of hooks, and the server whose parts they start.
 struct Hooks {
     list: PostStartHooks,
     server: Arc<ServerChain>,
+    /// The hooks after which the server writes objects.
+    writes: &'static [&'static str],
 }
 
 impl Hooks {
+    /// Adds the hooks by which the parts of the server follow objects.
+    fn add_informers(&mut self) {
+        let server = self.server.clone();
+        if server.config.options().encryption_provider_config_automatic_reload {
+            self.add("start-encryption-provider-config-automatic-reload", &[], reload_encryption);
+        }
+        self.check("start-apiserver-admission-initializer", &[]);
+        self.add("generic-apiserver-start-informers", &[], start_informers);
+        if server.flow_control.is_some() {
+            self.add(
+                "priority-and-fairness-config-consumer",
+                &["priority-and-fairness-config-producer"],
+                start_flow_control_consumer,
+            );
+            self.add(
+                "priority-and-fairness-filter",
+                &["priority-and-fairness-config-consumer"],
+                start_flow_control_filter,
+            );
+        }
+        self.add("storage-object-count-tracker-hook", CACHES, watch_storage_sizes);
+        self.add("start-apiextensions-informers", &[], start_definition_informer);
+        self.add("start-apiextensions-controllers", &[], start_definition_controllers);
+        self.add("crd-informer-synced", &["start-apiextensions-informers"], wait_for_definitions);
+    }
+
+    /// Adds the hooks of the other servers of the cluster that this one forwards to.
+    fn add_peers(&mut self) {
+        let server = self.server.clone();
+        if let Some(leases) = server.peers.leases.clone() {
+            // Nobody else reads a store of the server's own. Requests of other servers are authorized like all others.
+            match !server.config.storage.is_shared() {
+                true => self.check("peer-endpoint-reconciler-controller", CACHES),
+                false => self.leaving_controller(
+                    "peer-endpoint-reconciler-controller",
+                    &["rbac/bootstrap-roles"],
+                    PeerEndpoint(leases),
+                ),
+            }
+        }
+        if server.peers.proxy.is_some() {
+            self.add("mixed-version-proxy-handler", CACHES, start_peer_proxy);
+            // The resources of this server are known without asking it.
+            self.check("local-discovery-cache-sync", CACHES);
+            self.add("peer-discovery-workers", &["mixed-version-proxy-handler"], start_peer_discovery);
+        }
+    }
+
+    /// Adds the controllers by which the servers of the cluster know each other.
+    fn add_servers_of_the_cluster(&mut self) -> Result<(), RunError> {
+        let server = self.server.clone();
+        let config = &server.config;
+        let exclusive = !config.storage.is_shared();
+        let cluster_authentication = ClusterAuthenticationInfo {
+            data: config.loaded.secure_serving.cluster_authentication(),
+            exclusive,
+        };
+        let peer_address = peer_parts::address(config)?.to_string();
+        self.controller("start-cluster-authentication-info-controller", self.writes, cluster_authentication);
+        if config.loaded.gates.enabled(Gate::APIServerIdentity) {
+            self.controller(
+                "start-kube-apiserver-identity-lease-controller",
+                CACHES,
+                IdentityLease {
+                    hostname: config.options().hostname(),
+                    exclusive,
+                    peer_address: server.peers.leases.is_some().then_some(peer_address),
+                },
+            );
+            self.controller(
+                "start-kube-apiserver-identity-lease-garbage-collector",
+                self.writes,
+                IdentityLeaseGarbageCollector,
+            );
+        }
+        if config.loaded.gates.enabled(Gate::CoordinatedLeaderElection) {
+            let timers = config.options().leadership.timers;
+            match timers.check() {
+                Ok(()) => self.controller(
+                    "start-kube-apiserver-coordinated-leader-election-controller",
+                    self.writes,
+                    CoordinatedLeaderElection::new(&config.options().hostname(), timers),
+                ),
+                Err(error) => tracing::error!("this server elects no leaders: {error}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the hooks that create and repair the objects that a cluster begins with.
+    fn add_bootstrap(&mut self, kubernetes_service: KubernetesService) -> Result<(), RunError> {
+        let server = self.server.clone();
+        let config = &server.config;
+        let service_network = &config.loaded.service_network;
+        self.controller("start-legacy-token-tracking-controller", self.writes, LegacyTokenTracking);
+        let mut repair = ServiceIpRepair::new(service_network.clone(), &config.options().hostname())?;
+        config.metrics.register(repair.collectors())?;
+        if let Some(caches) = repaired_caches(&server.stores.kube) {
+            repair = repair.following(caches, &server.queues);
+        }
+        self.controller("start-service-ip-repair-controllers", self.writes, repair);
+        self.add("rbac/bootstrap-roles", self.writes, bootstrap_roles);
+        self.add("scheduling/bootstrap-system-priority-classes", self.writes, bootstrap_priority_classes);
+        if server.flow_control.is_some() {
+            self.controller("priority-and-fairness-config-producer", self.writes, FlowControlObjects);
+        }
+        // The service gets its address from the block.
+        self.leaving_controller(
+            "bootstrap-controller",
+            &["start-kubernetes-service-cidr-controller"],
+            kubernetes_service,
+        );
+        self.controller(
+            "start-kubernetes-service-cidr-controller",
+            self.writes,
+            ServiceCidr { service_network: service_network.clone() },
+        );
+        Ok(())
+    }
+
+    /// Adds the hooks of the aggregator, if it serves API services, and of the storage versions.
+    fn add_aggregator(&mut self) {
+        let server = self.server.clone();
+        if let Some(registration) = &server.auto_registration {
+            self.add("start-kube-aggregator-informers", CACHES, follow_api_services);
+            self.check("apiservice-status-local-available-controller", CACHES);
+            // Later than what the service network may depend on, so that a start makes nothing unavailable.
+            self.add(
+                "apiservice-status-remote-available-controller",
+                &["start-kube-aggregator-informers", "bootstrap-controller", "rbac/bootstrap-roles"],
+                start_remote_availability,
+            );
+            self.check("apiservice-registration-controller", CACHES);
+            self.check("apiservice-wait-for-first-sync", CACHES);
+            self.add(
+                "apiservice-discovery-controller",
+                &["start-kube-aggregator-informers"],
+                start_remote_discovery,
+            );
+            self.add_storage_versions();
+            self.add("kube-apiserver-autoregistration", &["bootstrap-controller"], register_api_services);
+            server.config.health.add(
+                "autoregister-completion",
+                CheckScope::Always,
+                is_complete(registration),
+            );
+            self.add(
+                "apiservice-openapi-controller",
+                &["start-kube-aggregator-informers"],
+                start_remote_open_api,
+            );
+            self.check("apiservice-openapiv3-controller", CACHES);
+        } else {
+            self.add_storage_versions();
+        }
+    }
+
     /// Adds a hook that starts a part of the server.
     fn add<Starting>(
         &mut self,
