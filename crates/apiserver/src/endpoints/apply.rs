@@ -33,8 +33,8 @@ pub(super) async fn apply(
     subresource: &str,
 ) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
-    let options = WriteOptions::parse_apply(scope.query.pairs())?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
+    let options = WriteOptions::parse_apply(scope.query.pairs())?;
     scope.note_patch(&body);
     let config = Configuration::parse(&body, media_type)?;
     let kind = scope.resource.resource.group_version_kind();

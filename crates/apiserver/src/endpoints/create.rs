@@ -20,8 +20,8 @@ use pintle_telemetry::event;
 pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
     content_type(scope.headers, scope.server.media_types)?;
-    let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
     let body = scope.read_body(body, BodyVerb::Create).await?;
+    let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
     let resource = &scope.resource.resource;
     let kind = resource.group_version_kind();
     event!("About to convert to expected version");
@@ -98,6 +98,24 @@ mod tests {
         for (media_type, code) in [("text/plain", 415), ("application/json", 422)] {
             let response = server.respond("POST", &uri, media_type, "{}").await;
             assert_eq!(response.status().as_u16(), code, "{media_type}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_body_is_read_before_the_options() {
+        let server = TestServer::start().await;
+        let large = "x".repeat(3 * 1024 * 1024 + 1);
+        let named = format!("{CONFIG_MAPS}/a?dryRun=x");
+        for (method, uri, media_type) in [
+            ("POST", &format!("{CONFIG_MAPS}?dryRun=x"), "application/json"),
+            ("PUT", &named, "application/json"),
+            ("PATCH", &named, "application/merge-patch+json"),
+            ("PATCH", &named, "application/apply-patch+yaml"),
+        ] {
+            for (body, code) in [(large.as_str(), 413), ("{", 422)] {
+                let response = server.respond(method, uri, media_type, body).await;
+                assert_eq!(response.status().as_u16(), code, "{method} {media_type}");
+            }
         }
     }
 

@@ -55,8 +55,8 @@ pub(super) async fn serve(
 ) -> Result<Response, Status> {
     let accepted = scope.accepted(Offers::Answer)?;
     content_type(scope.headers, scope.server.media_types)?;
-    let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
     let body = scope.read_body(body, BodyVerb::Create).await?;
+    let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;

@@ -42,8 +42,8 @@ pub(super) async fn patch(
         PatchBody::Document(format) => format,
     };
     let encoder = encoder(scope)?;
-    let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
+    let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     scope.note_patch(&body);
     event!("Recorded the audit event");
     // The object is read first: without it the patch does not matter.

@@ -53,8 +53,8 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
 /// The `Status` for the client.
 pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let answer = Answer::new(scope)?;
-    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let body = scope.read_body(body, BodyVerb::Update).await?;
+    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let kind = scale_kind();
     let wanted = BodyKind::built_in(&kind, scale_schema()?);
     let mut scale = decode(scope, &body, wanted, options.field_validation.unwrap_or_default())
@@ -86,11 +86,11 @@ fn undecodable(status: Status, paths: &ScalePaths) -> Status {
 pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let kind = PatchBody::of(scope)?;
     let answer = Answer::new(scope)?;
+    let body = scope.read_body(body, BodyVerb::Patch).await?;
     let options = match kind {
         PatchBody::Configuration(_) => WriteOptions::parse_apply(scope.query.pairs())?,
         PatchBody::Document(_) => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
     };
-    let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
     let change = match kind {
         PatchBody::Configuration(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),

@@ -32,8 +32,8 @@ pub(super) async fn update(
     subresource: &str,
 ) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
-    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let body = scope.read_body(body, BodyVerb::Update).await?;
+    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let kind = scope.resource.resource.group_version_kind();
     event!("About to convert to expected version");
     let object = read(scope, &body, &kind, options.field_validation.unwrap_or_default())?;
