@@ -213,6 +213,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_type_metadata_of_a_map_has_exact_names() {
+        let server = TestServer::start().await;
+        let check = async |query: &str, media_type: &str, body: &str, message: &str| {
+            let uri = format!("{WIDGETS}?dryRun=All&fieldValidation={query}");
+            let response = server.respond("POST", &uri, media_type, body).await;
+            let text = response.into_body().collect().await.unwrap().to_bytes();
+            let status = pintle_machinery::codec::json::decode_any(&text).unwrap();
+            assert_eq!(status["message"].as_str().unwrap_or_default(), message, "{body}");
+        };
+        let json = "application/json";
+        let no_kind = |body: &str| {
+            let start: String = body.chars().take(30).collect();
+            format!(
+                "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '{body}' ({start} ...)"
+            )
+        };
+        for body in [
+            r#"{"Kind":"Widget","apiVersion":"example.com/v1"}"#,
+            r#"{"kind":"","Kind":"Widget","apiVersion":"example.com/v1"}"#,
+            r#"{"Kind":"Widget","apiVersion":null,"metadata":{"name":1}}"#,
+            r#"{"kind":"Widget","apiVersion":"a/b/c","apiversion":"example.com/v1"}"#,
+        ] {
+            check("Strict", json, body, &no_kind(body)).await;
+        }
+        let lower = r#"{"kind":"Widget","apiversion":"example.com/v1","metadata":{"name":"a"}}"#;
+        let unlike =
+            "the API version in the data () does not match the expected API version (example.com/v1)";
+        check("Warn", json, lower, unlike).await;
+        let null = r#"{"kind":"Widget","apiVersion":null,"a":1,"a":2}"#;
+        let why = "Widget in version \"\" cannot be handled as a Widget: .apiVersion accessor error: <nil> is of the type <nil>, expected string";
+        check("Strict", json, null, why).await;
+        let both = r#"{"kind":"Widget","Kind":"Other","apiVersion":"example.com/v1","apiversion":"x/v1","metadata":{"name":"a"}}"#;
+        check("Ignore", json, both, "").await;
+        let why = "Widget in version \"v1\" cannot be handled as a Widget: Object 'Kind' is missing in ";
+        let yaml = "Kind: Widget\napiVersion: example.com/v1\nB: 1\n";
+        let shown = r#"'{"B":1,"Kind":"Widget","apiVersion":"example.com/v1"}'"#;
+        check("Ignore", "application/yaml", yaml, &format!("{why}{shown}")).await;
+    }
+
+    #[tokio::test]
     async fn a_map_names_its_kind_and_a_struct_has_that_of_the_path() {
         let server = TestServer::start().await;
         let (code, object) = server.send("POST", CONFIG_MAPS, json!({"metadata": {"name": "a"}})).await;

@@ -100,24 +100,32 @@ fn read(
         None => wanted,
     };
     let mut own_version = kind.group_version();
-    let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
+    let is_lenient = validation == FieldValidation::Ignore
+        && model.keeps_claimed_kind()
+        && matches!(media_type, MediaType::Json | MediaType::Yaml);
+    let mut check_type_meta = |(found, of_map): (json::TypeMeta, Option<json::MapTypeMeta>),
+                               wanted: &GroupVersionKind| {
         let shown = || match media_type {
             MediaType::Cbor => cbor::diagnose(body),
             MediaType::Protobuf => {
-                format!("runtime.TypeMeta{{APIVersion:{}, Kind:{}}}", quote(&api_version), quote(&found))
+                format!(
+                    "runtime.TypeMeta{{APIVersion:{}, Kind:{}}}",
+                    quote(&found.api_version),
+                    quote(&found.kind)
+                )
             }
+            MediaType::Yaml if is_lenient => converted_text(body),
             MediaType::Json | MediaType::Yaml => String::from_utf8_lossy(body).into_owned(),
         };
         if model.keeps_claimed_kind() {
-            let is_lenient = validation == FieldValidation::Ignore
-                && matches!(media_type, MediaType::Json | MediaType::Yaml);
-            claim = Some(Claim::of(&api_version, &found, wanted, is_lenient, body, &shown)?);
+            claim = Some(Claim::of(&found, of_map, wanted, is_lenient, body, &shown)?);
             return Ok(());
         }
+        let (api_version, found) = (&found.api_version, found.kind.clone());
         // Options without a kind are of the wanted kind in the version that they name.
         let is_of_kind = found == wanted.kind || is_of_any_version && found.is_empty();
-        let is_taken = is_of_kind && versions.take(&api_version, wanted);
-        if let Some(version) = GroupVersion::parse(&api_version).filter(|_| is_taken) {
+        let is_taken = is_of_kind && versions.take(api_version, wanted);
+        if let Some(version) = GroupVersion::parse(api_version).filter(|_| is_taken) {
             own_version = version;
         }
         // Options without a version are of the group of metadata.
@@ -125,7 +133,7 @@ fn read(
             true => GroupVersion::new("meta.k8s.io", "v1"),
             false => wanted.group_version(),
         };
-        let version = match GroupVersion::parse(&api_version) {
+        let version = match GroupVersion::parse(api_version) {
             _ if is_taken => wanted.group_version(),
             Some(version) if !version.version.is_empty() => version,
             Some(version) if version.group.is_empty() || version.group == default.group => default,
@@ -171,25 +179,28 @@ fn read(
             // Decoding shows that most bodies are of the wanted kind. Of the others, that is told before what decoding found.
             let decoded = (!model.keeps_claimed_kind()).then(|| json::decode_body(body, schema));
             if !matches!(&decoded, Some(Ok(decoded)) if is_plainly_of(decoded, kind)) {
-                let found = json::type_meta(body).map_err(|error| {
+                let (found, of_map) = json::type_metas(body).map_err(|error| {
                     unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
                 })?;
-                check_type_meta((found.api_version, found.kind), kind)?;
+                check_type_meta((found, Some(of_map)), kind)?;
             }
             decoded.unwrap_or_else(|| json::decode_body(body, of_claim(&claim).schema))
         }
         MediaType::Yaml => {
             let converted = yaml::to_json(body).map_err(|error| unrecognized(&error))?;
-            let found = json::type_meta(&converted.json).map_err(|error| {
+            let (found, of_map) = json::type_metas(&converted.json).map_err(|error| {
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
-            check_type_meta((found.api_version, found.kind), kind)?;
+            check_type_meta((found, Some(of_map)), kind)?;
             yaml::decode_converted(converted, of_claim(&claim).schema)
         }
         MediaType::Protobuf if !model.protobuf => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| unrecognized(&error))?;
-            check_type_meta((message.api_version, message.kind), kind)?;
+            check_type_meta(
+                (json::TypeMeta { api_version: message.api_version, kind: message.kind }, None),
+                kind,
+            )?;
             protobuf::decode_body(body, schema)
         }
         MediaType::Cbor => {
@@ -202,7 +213,7 @@ fn read(
                 true => type_meta_of_map(body, kind, read)?,
                 false => read()?,
             };
-            check_type_meta((found.api_version, found.kind), kind)?;
+            check_type_meta((found, None), kind)?;
             match &claim {
                 Some(claim) if !is_of_kind(&claim.api_version, &claim.kind, kind) => {
                     cbor::decode_any_body(body).map(|value| Decoded { value, ..Decoded::default() })
@@ -272,6 +283,17 @@ fn type_meta_of_map(
     Ok(json::TypeMeta { api_version, kind })
 }
 
+/// The error for an object that keeps its kind and whose `apiVersion` is `null`.
+pub(super) const NULL_VERSION: &str =
+    ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+
+/// The JSON that a YAML body is converted to, sorted by key.
+fn converted_text(body: &[u8]) -> String {
+    let converted = yaml::to_json(body).and_then(|converted| json::decode_any(&converted.json));
+    let shown = converted.map_or_else(|_| body.to_vec(), |tree| json::encode_any(&tree).to_vec());
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 /// The type metadata of an object that keeps its kind.
 struct Claim {
     api_version: String,
@@ -279,32 +301,48 @@ struct Claim {
 }
 
 impl Claim {
-    /// The claim of a body, `shown` in messages. A lenient decoder takes the path's kind for a body without one, before
-    /// it refuses the body.
+    /// The claim of a body, `shown` in messages: that of the map which a JSON body becomes, whose names match exactly. A
+    /// lenient decoder takes the path's kind for a body without one, before it refuses the body.
     ///
     /// # Errors
     /// 400 when it names no kind, or a malformed version.
     fn of(
-        api_version: &str,
-        kind: &str,
+        found: &json::TypeMeta,
+        of_map: Option<json::MapTypeMeta>,
         wanted: &GroupVersionKind,
         is_lenient: bool,
         body: &[u8],
         shown: &dyn Fn() -> String,
     ) -> Result<Claim, Status> {
+        let json::TypeMeta { api_version, kind } = found;
         let Some(version) = GroupVersion::parse(api_version) else {
             let why = format!("unexpected GroupVersion string: {api_version}");
             return Err(unrecognized(wanted, &why, body));
         };
-        if kind.is_empty() {
+        let claimed = of_map.unwrap_or_else(|| json::MapTypeMeta {
+            api_version: Some(api_version.clone()),
+            kind: kind.clone(),
+        });
+        // The kind of a map with a malformed version counts as absent, too.
+        let is_malformed =
+            claimed.api_version.as_deref().is_some_and(|text| GroupVersion::parse(text).is_none());
+        if claimed.kind.is_empty() || is_malformed {
             let why = format!("Object 'Kind' is missing in '{}'", shown());
             let version = if version.version.is_empty() { wanted.group_version() } else { version };
+            let kind = if kind.is_empty() { &wanted.kind } else { kind };
             return Err(match is_lenient {
-                true => cannot_be_handled(&version.with_kind(wanted.kind.clone()), wanted, &why),
+                true => cannot_be_handled(&version.with_kind(kind.clone()), wanted, &why),
                 false => unrecognized(wanted, &why, body),
             });
         }
-        Ok(Claim { api_version: api_version.to_owned(), kind: kind.to_owned() })
+        match claimed.api_version {
+            Some(api_version) => Ok(Claim { api_version, kind: claimed.kind }),
+            None => Err(cannot_be_handled(
+                &GroupVersion::default().with_kind(claimed.kind),
+                wanted,
+                &NULL_VERSION,
+            )),
+        }
     }
 
     /// The claimed kind in the claimed version, which may be missing.

@@ -20,7 +20,9 @@ mod written;
 pub use any::{decode_any, decode_any_answer, decode_any_body};
 pub use compact::compact;
 pub use convert::{from_value, indented, pretty, to_value};
-pub use decode::{TypeMeta, decode, decode_answer, decode_body, decode_merged, type_meta};
+pub use decode::{
+    MapTypeMeta, TypeMeta, decode, decode_answer, decode_body, decode_merged, type_meta, type_metas,
+};
 pub use encode::{encode, encode_to};
 pub use fields::{
     close_managed_fields, managed_fields_exceed_depth, open_managed_fields, sort_managed_fields,

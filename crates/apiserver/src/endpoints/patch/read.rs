@@ -1,7 +1,11 @@
 //! Decodes patched objects.
 
 use super::{
-    super::{body_kind::BodyKind, decode::other_kind, request_scope::RequestScope},
+    super::{
+        body_kind::BodyKind,
+        decode::{NULL_VERSION, other_kind},
+        request_scope::RequestScope,
+    },
     Patch,
 };
 use crate::registry::VersionedResource;
@@ -136,7 +140,7 @@ fn claimed_kind(patched: &Value, text: &str) -> Result<GroupVersionKind, String>
         return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&shown)));
     }
     if patched.get("apiVersion").is_some_and(Value::is_null) {
-        return Err(".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned());
+        return Err(NULL_VERSION.to_owned());
     }
     let version = GroupVersion::parse(patched.str_at("apiVersion"))
         .ok_or_else(|| format!("unexpected GroupVersion string: {}", found.api_version))?;

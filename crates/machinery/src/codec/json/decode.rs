@@ -24,6 +24,15 @@ pub struct TypeMeta {
     pub kind: String,
 }
 
+/// The `kind` and `apiVersion` of a body that becomes a map: their names match exactly, and the last value counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapTypeMeta {
+    /// `apiVersion`, not split into group and version; `None` if it is `null`.
+    pub api_version: Option<String>,
+    /// `kind`; empty where absent or `null`.
+    pub kind: String,
+}
+
 /// Reads only kind and apiVersion of a body. The error is Go's, without a prefix; the reference puts `couldn't get
 /// version/kind; json parse error: ` before it.
 ///
@@ -33,14 +42,23 @@ pub struct TypeMeta {
 /// # Errors
 /// When the body is not JSON, or one of the two fields is not a string.
 pub fn type_meta(bytes: &[u8]) -> Result<TypeMeta, DecodeError> {
-    read_type_meta(bytes).map_err(|error| *error)
+    type_metas(bytes).map(|(meta, _)| meta)
 }
 
-fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
+/// As [`type_meta`], with the type metadata of the map that the body becomes.
+///
+/// # Errors
+/// As [`type_meta`].
+pub fn type_metas(bytes: &[u8]) -> Result<(TypeMeta, MapTypeMeta), DecodeError> {
+    read_type_metas(bytes).map_err(|error| *error)
+}
+
+fn read_type_metas(bytes: &[u8]) -> Fallible<(TypeMeta, MapTypeMeta)> {
     const ANONYMOUS: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                              Kind string \"json:\\\"kind,omitempty\\\"\" }";
     let mut parser = Parser::new(bytes, Weight::UNLIMITED);
     let mut meta = TypeMeta::default();
+    let mut of_map = MapTypeMeta { api_version: Some(String::new()), kind: String::new() };
     let mut failure: Option<DecodeError> = None;
     match parser.peek_value()? {
         b'{' => {
@@ -57,8 +75,10 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
                     more = parser.next_member()?;
                     continue;
                 };
+                let exact = key.as_ref() == name;
+                let mut value = None;
                 match parser.peek_value()? {
-                    b'"' => *slot = parser.string()?.into_owned(),
+                    b'"' => value = Some(parser.string()?.into_owned()),
                     b'n' => parser.literal()?,
                     first => {
                         parser.skip()?;
@@ -68,6 +88,14 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
                             ty: "string".to_owned(),
                         });
                     }
+                }
+                match name {
+                    _ if !exact => {}
+                    "kind" => of_map.kind = value.clone().unwrap_or_default(),
+                    _ => of_map.api_version = value.clone(),
+                }
+                if let Some(value) = value {
+                    *slot = value;
                 }
                 more = parser.next_member()?;
             }
@@ -85,7 +113,7 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
     parser.end()?;
     match failure {
         Some(failure) => Err(Box::new(failure)),
-        None => Ok(meta),
+        None => Ok((meta, of_map)),
     }
 }
 

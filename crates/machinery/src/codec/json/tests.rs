@@ -462,6 +462,15 @@ fn the_type_of_a_body_is_found_whatever_the_case() {
     let meta = type_meta(br#" {"KIND":"Pod","spec":{"kind":"x"},"apiVersion":"v1"} "#).unwrap();
     assert_eq!((meta.kind.as_str(), meta.api_version.as_str()), ("Pod", "v1"));
     assert_eq!(type_meta(b"null").unwrap(), TypeMeta::default());
+    let of_map = |text: &str| {
+        let (_, of_map) = type_metas(text.as_bytes()).unwrap();
+        (of_map.kind, of_map.api_version)
+    };
+    assert_eq!(of_map(r#"{"kind":"A","Kind":"B","APIVersion":"v1"}"#), ("A".to_owned(), Some(String::new())));
+    assert_eq!(
+        of_map(r#"{"kind":"A","kind":null,"apiVersion":"v1","apiVersion":null}"#),
+        (String::new(), None)
+    );
     for (text, expected) in [
         (r#"{"kind":1}"#, "json: cannot unmarshal number into Go struct field .kind of type string"),
         (
