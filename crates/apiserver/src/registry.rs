@@ -33,7 +33,7 @@ pub use conversions::Conversions;
 pub use create::{AcceptAll, Validation};
 pub use custom_resources::CustomResource;
 pub use declaration_error::DeclarationError;
-pub use delete::Deleted;
+pub use delete::{DeleteAnswer, Deleted};
 pub use field_manager::ManagedWrite;
 pub use resource_stats::StoredResourceStats;
 pub use revision::{metadata_json, remove_revision, splice_revision};

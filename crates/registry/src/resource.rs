@@ -5,7 +5,9 @@ use crate::{
     Strategy, Subresource, TableConvertor, Verb,
 };
 use pintle_feature_gates::Gate;
-use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, ValueExt};
+use pintle_machinery::{
+    GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, ValueExt, json,
+};
 use pintle_schema::Schema;
 use std::sync::{Arc, LazyLock};
 
@@ -160,6 +162,18 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// An object of the kind without any content, as the reference has one before it reads it.
+    pub fn empty_object(&self) -> Value {
+        let mut object = json!({"kind": self.kind, "apiVersion": self.resource.group_version().to_string()});
+        for path in self.plain_integers {
+            object.set(path, 0);
+        }
+        for name in self.integer_annotations {
+            object.object_at_mut("metadata.annotations").insert((*name).to_owned(), "0".into());
+        }
+        object
+    }
+
     /// A stored resource of a built-in kind, with all verbs, no rules and the default table. `type_name` is the type in
     /// the schema; the storage path and the kind follow from the names.
     pub fn new(

@@ -42,6 +42,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     // These fields are set by the server alone and have no field manager.
     object.remove_at("metadata.deletionTimestamp");
     object.remove_at("metadata.deletionGracePeriodSeconds");
+    object.remove_at("metadata.selfLink");
     scope.managed_write(&options.field_manager).update(None, &mut object).await;
     let context = scope.context(options.dry_run);
     let name = object.name().to_owned();

@@ -9,12 +9,12 @@ use super::{
     write::{encoder, respond_with},
 };
 use crate::base::{
-    body::RequestBody,
+    body::{Body, RequestBody},
     encoding::{encode_status, encode_status_with_code},
     negotiation::{Accepted, Transform},
     response::{Answered, Response, with_content_type},
 };
-use crate::metrics::BodyVerb;
+use crate::{metrics::BodyVerb, registry::DeleteAnswer};
 use pintle_admission::{Operation, RequestOptions};
 use pintle_auth::authz::Attributes;
 use pintle_machinery::{
@@ -58,8 +58,13 @@ pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Resul
         true => 202,
         false => 200,
     };
-    if deleted.returns_object {
-        return respond_with(&encoder, code, deleted.object, deleted.json.as_ref());
+    match deleted.answer {
+        DeleteAnswer::Object => return respond_with(&encoder, code, deleted.object, deleted.json.as_ref()),
+        DeleteAnswer::EmptyObject => {
+            let content_type = encoder.accepted.media_type.as_str();
+            return Ok(with_content_type(code, content_type, Body::from(encoder.empty_answer()?)));
+        }
+        DeleteAnswer::Status => {}
     }
     if matches!(encoder.accepted.transform, Some((Transform::Table, _))) {
         // A status has no rows, but the parameter is read before.

@@ -115,6 +115,19 @@ impl Encoder<'_> {
         }
     }
 
+    /// The response with an object without any content.
+    ///
+    /// # Errors
+    /// As [`Encoder::stored_answer`].
+    pub(super) fn empty_answer(&self) -> Result<Bytes, Status> {
+        let object = self.resource.resource.empty_object();
+        if self.accepted.transform.is_some() {
+            return self.stored_answer(object);
+        }
+        self.check()?;
+        encode(&object, self.resource.schema.get(), &self.accepted)
+    }
+
     /// Final JSON of this version, with its newline.
     ///
     /// # Errors

@@ -88,6 +88,7 @@ impl Store {
         let key = self.key(object.namespace(), &name);
         let requested = requested_revision(&object);
         let given = if context.dry_run { object.resource_version().to_owned() } else { String::new() };
+        drop_self_link(context, &mut object);
         let mut stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
@@ -146,7 +147,6 @@ impl Store {
         self.resource.check_namespace(object, context.namespace)?;
         warnings.extend(strategy.preparation_warnings(object));
         strategy.prepare_for_create(context, object);
-        object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);
         if let Some(review) = strategy.review(context, object, None, &mut errors) {
             review.await;
@@ -191,6 +191,13 @@ pub(super) fn requested_revision(object: &Value) -> Option<Revision> {
 pub(super) fn fill_system_metadata(object: &mut Value, now: Timestamp) {
     object.set("metadata.creationTimestamp", meta::format_time(now));
     object.set("metadata.uid", uuid::Uuid::new_v4().to_string());
+}
+
+/// Drops the `selfLink`, which only the storage does: the response to a dry run has it.
+pub(super) fn drop_self_link(context: &RequestContext<'_>, object: &mut Value) {
+    if !context.dry_run {
+        object.remove_at("metadata.selfLink");
+    }
 }
 
 pub(super) async fn finish_with(finish: Option<FinishFn>, stored: bool, context: &RequestContext<'_>) {

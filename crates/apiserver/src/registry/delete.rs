@@ -26,8 +26,20 @@ pub struct Deleted {
     pub json: Option<Bytes>,
     /// Whether the object is removed from storage.
     pub gone: bool,
-    /// Whether the response is the object; otherwise it is a `Status`.
-    pub returns_object: bool,
+    /// The body of the response.
+    pub answer: DeleteAnswer,
+}
+
+/// The body of the response to a delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteAnswer {
+    /// The object of the outcome.
+    Object,
+    /// An object without any content. In the reference that is the target of a read that a dry run leaves out: an update
+    /// before the removal would have filled it.
+    EmptyObject,
+    /// A success `Status`.
+    Status,
 }
 
 impl Deleted {
@@ -87,7 +99,9 @@ impl Store {
                 // Without a grace period, a concurrent update of the object may remove it first. The request has
                 // succeeded then.
                 None => {
-                    return ending.map(|ended| self.deleted(ended, None, true, false)).ok_or_else(missing);
+                    return ending
+                        .map(|ended| self.deleted(ended, None, true, DeleteAnswer::Status))
+                        .ok_or_else(missing);
                 }
             };
         }
@@ -127,11 +141,14 @@ impl Store {
 
     /// The outcome with an object that has the resourceVersion of the response, and with its stored form if this request
     /// has encoded it.
-    fn deleted(&self, object: Value, stored: Option<&Bytes>, gone: bool, returns_object: bool) -> Deleted {
-        let returns_object = returns_object || self.resource.strategy.returns_deleted_object();
+    fn deleted(&self, object: Value, stored: Option<&Bytes>, gone: bool, answer: DeleteAnswer) -> Deleted {
+        let answer = match answer {
+            DeleteAnswer::Status if self.resource.strategy.returns_deleted_object() => DeleteAnswer::Object,
+            answer => answer,
+        };
         let revision = object.resource_version().parse().ok().map(Revision);
         let json = stored.zip(revision).and_then(|(stored, revision)| splice_revision(stored, revision));
-        Deleted { object, json, gone, returns_object }
+        Deleted { object, json, gone, answer }
     }
 
     /// The outcome, and whether anything was written. Takes the object out of `current`. When the removal fails, `ending`
@@ -156,7 +173,7 @@ impl Store {
         let is_under_way = current.object.is_terminating() && !strategy.may_be_removed(&current.object);
         if grace == Grace::Pending || is_under_way {
             let object = std::mem::take(&mut current.object);
-            return Ok((self.deleted(object, None, false, true), false));
+            return Ok((self.deleted(object, None, false, DeleteAnswer::Object), false));
         }
         validate.validate_delete(&current.object, &options).await?;
         let finalizers = current.object.at("metadata.finalizers").cloned();
@@ -214,7 +231,10 @@ impl Store {
         }
         if waits {
             self.wait_until_in_force(revision).await;
-            return Ok((self.deleted(object, shown.as_ref(), false, true), revision != current.revision));
+            return Ok((
+                self.deleted(object, shown.as_ref(), false, DeleteAnswer::Object),
+                revision != current.revision,
+            ));
         }
         if !context.dry_run {
             if is_updated_first {
@@ -239,7 +259,11 @@ impl Store {
                 }
             }
         }
-        Ok((self.deleted(object, shown.as_ref(), true, false), !context.dry_run))
+        let answer = match context.dry_run && is_updated_first && !matches!(grace, Grace::Begun { .. }) {
+            true => DeleteAnswer::EmptyObject,
+            false => DeleteAnswer::Status,
+        };
+        Ok((self.deleted(object, shown.as_ref(), true, answer), !context.dry_run))
     }
 
     /// Checks the preconditions of a delete, which kube-apiserver checks elsewhere than those of an update, with other

@@ -442,7 +442,7 @@ async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_self_link_is_dropped_when_an_update_is_stored() {
+async fn a_self_link_is_dropped_when_an_object_is_stored() {
     struct Link;
     impl Transform for Link {
         fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
@@ -461,6 +461,10 @@ async fn a_self_link_is_dropped_when_an_update_is_stored() {
         let object: Value = serde_json::from_slice(&updated.written.json).unwrap();
         assert_eq!(object.str_at("metadata.selfLink"), link);
         assert_eq!(object.resource_version(), created.resource_version());
+        let mut linked = config_map("two");
+        linked.set("metadata.selfLink", "/x");
+        let created = fixture.create(linked, dry_run).await.unwrap();
+        assert_eq!(created.str_at("metadata.selfLink"), link);
     }
 }
 
@@ -548,6 +552,24 @@ async fn delete_checks_preconditions_and_waits_for_finalizers() {
     assert!(fixture.delete("one", uid(created.uid())).await.unwrap().gone);
     assert_eq!(fixture.keys("one").await, None);
     assert_eq!(fixture.delete("one", DeleteOptions::default()).await.err().unwrap().code, 404);
+
+    for (finalizers, policy, answer) in [
+        (json!(null), PropagationPolicy::Background, DeleteAnswer::Status),
+        (json!(["orphan"]), PropagationPolicy::Background, DeleteAnswer::EmptyObject),
+        (json!(["orphan"]), PropagationPolicy::Orphan, DeleteAnswer::Object),
+    ] {
+        let mut object = config_map("three");
+        object.set("metadata.finalizers", finalizers);
+        fixture.create(object, false).await.unwrap();
+        let background = |dry_run| DeleteOptions {
+            dry_run,
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteOptions::default()
+        };
+        let options = DeleteOptions { propagation_policy: Some(policy), ..background(true) };
+        assert_eq!(fixture.delete("three", options).await.unwrap().answer, answer);
+        assert_eq!(fixture.delete("three", background(false)).await.unwrap().answer, DeleteAnswer::Status);
+    }
 
     let mut finalized = config_map("two");
     finalized.set("metadata.finalizers", json!(["example.com/wait"]));

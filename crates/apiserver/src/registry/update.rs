@@ -7,7 +7,8 @@
 use super::{
     Store, Written,
     create::{
-        drop_managed_fields, fill_system_metadata, finish_with, is_too_large, metadata, requested_revision,
+        drop_managed_fields, drop_self_link, fill_system_metadata, finish_with, is_too_large, metadata,
+        requested_revision,
     },
 };
 use crate::{base::warning::Warnings, errors, metrics::times_compared};
@@ -180,9 +181,8 @@ impl Store {
         transform.validate(&new, Some(old)).await?;
         self.complete(&mut new);
         let ends = should_delete_during_update(strategy, &new, old);
-        if !ends && !context.dry_run {
-            // Only the storage drops it: responses about objects that are not stored have it.
-            new.remove_at("metadata.selfLink");
+        if !ends {
+            drop_self_link(context, &mut new);
         }
         let mut stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
@@ -278,6 +278,7 @@ impl Store {
             transform.validate(&new, None).await?;
             self.complete(&mut new);
             let requested = requested_revision(&new);
+            drop_self_link(context, &mut new);
             let mut stored = self.encode(&mut new).await?;
             if context.dry_run {
                 return Ok(Updated { written: self.shown(new, &stored, requested).await?, created: true });

@@ -103,19 +103,10 @@ fn bookmark(
     columns_sent: &mut bool,
 ) -> Result<Bytes, Status> {
     let resource = &encoder.resource.resource;
-    let mut object = json!({
-        "kind": resource.kind,
-        "apiVersion": resource.resource.group_version().to_string(),
-        "metadata": {"resourceVersion": revision.to_string()},
-    });
+    let mut object = resource.empty_object();
+    object.set("metadata.resourceVersion", revision.to_string());
     if initial_events_end {
-        object.set("metadata.annotations", json!({INITIAL_EVENTS_END: "true"}));
-    }
-    for path in resource.plain_integers {
-        object.set(path, 0);
-    }
-    for name in resource.integer_annotations {
-        object.object_at_mut("metadata.annotations").insert((*name).to_owned(), "0".into());
+        object.object_at_mut("metadata.annotations").insert(INITIAL_EVENTS_END.to_owned(), "true".into());
     }
     match &encoder.accepted.transform {
         Some((Transform::Table, version)) => {
