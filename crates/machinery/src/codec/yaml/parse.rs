@@ -32,12 +32,7 @@ fn error(message: impl std::fmt::Display) -> Box<DecodeError> {
 }
 
 fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
-    let text = std::str::from_utf8(text).map_err(|_| error("invalid UTF-8"))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The scanner accepts more characters than YAML allows.
-    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) {
-        return Err(error("control characters are not allowed"));
-    }
+    let text = characters(text).map_err(error)?;
     if let Some(value) = plain_json(text, weight) {
         return Ok(Parsed { value, duplicates: Vec::new() });
     }
@@ -66,6 +61,51 @@ fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
     };
     let value = reader.value(root, 0)?;
     Ok(Parsed { value, duplicates: reader.duplicates })
+}
+
+/// The characters of a document, of which the scanner accepts more than YAML allows.
+///
+/// # Errors
+/// The error message about the first character that is malformed or not allowed.
+fn characters(text: &[u8]) -> Result<&str, &'static str> {
+    let (valid, malformed) = match std::str::from_utf8(text) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let (valid, rest) = text.split_at(error.valid_up_to());
+            (std::str::from_utf8(valid).unwrap_or_default(), Some(malformed(rest)))
+        }
+    };
+    let valid = valid.strip_prefix('\u{feff}').unwrap_or(valid);
+    let is_forbidden = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}'))
+            || matches!(c, '\u{fffe}' | '\u{ffff}')
+    };
+    match malformed {
+        _ if valid.chars().any(is_forbidden) => Err("control characters are not allowed"),
+        Some(malformed) => Err(malformed),
+        None => Ok(valid),
+    }
+}
+
+/// The error message for a sequence of bytes that begins with no character.
+fn malformed(bytes: &[u8]) -> &'static str {
+    let leading = bytes.first().copied().unwrap_or_default();
+    let (width, smallest) = match leading {
+        0xc0..=0xdf => (2, 0x80),
+        0xe0..=0xef => (3, 0x800),
+        0xf0..=0xf7 => (4, 0x1_0000),
+        _ => return "invalid leading UTF-8 octet",
+    };
+    let Some(trailing) = bytes.get(1..width) else { return "incomplete UTF-8 octet sequence" };
+    if trailing.iter().any(|byte| byte & 0xc0 != 0x80) {
+        return "invalid trailing UTF-8 octet";
+    }
+    let first = u32::from(leading) & (0x7f >> width);
+    let value = trailing.iter().fold(first, |value, byte| (value << 6) | u32::from(byte & 0x3f));
+    match value < smallest {
+        true => "invalid length of a UTF-8 sequence",
+        false => "invalid Unicode character",
+    }
 }
 
 /// Reads a document that is JSON and means the same in YAML, as most generated documents do, without building nodes.

@@ -106,13 +106,24 @@ fn what_cannot_be_json_is_refused() {
         ("c: {<<: 1}", "yaml: map merge requires map or sequence of maps as the value"),
         ("!!int x", "yaml: cannot decode !!str `x` as a !!int"),
         ("a: \u{1}", "yaml: control characters are not allowed"),
+        ("a: \u{ffff}", "yaml: control characters are not allowed"),
     ] {
         assert_eq!(json_of(text), Err(expected.to_owned()), "{text}");
     }
     for text in ["metadata: {name: num\n", "a: b: c", "*x", "a:\n\t- b", "[", "'a"] {
         assert!(json_of(text).is_err_and(|error| error.starts_with("yaml: ")), "{text}");
     }
-    assert!(to_json(b"a: \xff").is_err());
+    for (text, expected) in [
+        (&b"a: \xff\0"[..], "invalid leading UTF-8 octet"),
+        (b"a: \0\xff", "control characters are not allowed"),
+        (b"a: \xe2\x82", "incomplete UTF-8 octet sequence"),
+        (b"a: \xe2\x28\xa1", "invalid trailing UTF-8 octet"),
+        (b"a: \xc0\x80", "invalid length of a UTF-8 sequence"),
+        (b"a: \xed\xa0\x80", "invalid Unicode character"),
+        (b"a: \xf4\x90\x80\x80", "invalid Unicode character"),
+    ] {
+        assert_eq!(to_json(text).unwrap_err().to_string(), format!("yaml: {expected}"));
+    }
 }
 
 /// A block mapping in a mapping in a mapping…
