@@ -64,3 +64,10 @@ fn expressions_compile_or_are_refused_as_the_reference_has_it() {
     }
     assert!(rows > 300);
 }
+
+#[test]
+fn parsing_stops_at_the_first_syntax_error_beyond_the_limit() {
+    let outcome = outcome(&environment(), &"\u{e9}".repeat(300));
+    assert!(outcome.ends_with("\n1 more errors were truncated"), "{outcome}");
+    assert_eq!(outcome.matches("token recognition error").count(), 100);
+}

@@ -24,6 +24,9 @@ const MAX_DEPTH: usize = 250;
 const MAX_RECOVERIES: usize = 30;
 const MAX_SKIPPED: usize = 256;
 
+/// An expression with more syntax errors is not parsed to its end.
+const MAX_SYNTAX_ERRORS: usize = 100;
+
 /// Parses an expression and expands the macros of the dialect.
 pub(crate) fn parse(source: &Source<'_>, dialect: Dialect) -> Result<Ast, Vec<Issue>> {
     if source.length > MAX_CODE_POINTS {
@@ -35,7 +38,12 @@ pub(crate) fn parse(source: &Source<'_>, dialect: Dialect) -> Result<Ast, Vec<Is
             ),
         }]);
     }
-    let (tokens, issues) = tokens(source);
+    let (tokens, mut issues) = tokens(source);
+    if issues.len() > MAX_SYNTAX_ERRORS {
+        // The reference stops at the first error beyond the limit, and counts it.
+        issues.truncate(MAX_SYNTAX_ERRORS + 1);
+        return Err(issues);
+    }
     let mut parser = Parser {
         source,
         tokens: &tokens,
