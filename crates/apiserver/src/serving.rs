@@ -127,16 +127,14 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 const MAX_SEND_BUFFER: usize = 256 << 10;
 
-/// Serves a socket until `stop` becomes true.
-///
-/// # Errors
-/// When the socket fails permanently.
+/// Serves a socket until `stop` becomes true. Errors of the socket are logged, and connections are accepted again after a
+/// pause.
 pub async fn serve(
     listener: TcpListener,
     config: ServingConfig,
     handler: Handler,
     mut stop: watch::Receiver<bool>,
-) -> io::Result<()> {
+) {
     let max_streams = match config.http2_max_streams_per_connection {
         0 => MAX_CONCURRENT_STREAMS,
         given => given,
@@ -185,7 +183,6 @@ pub async fn serve(
         () = drain.closed() => {}
         () = tokio::time::sleep(grace_period) => tracing::warn!("grace period over, requests are cut off"),
     }
-    Ok(())
 }
 
 /// Whether the process or the system has no file descriptor left.

@@ -25,7 +25,7 @@ use pintle_apiserver::{
 use pintle_audit::Auditor;
 use pintle_feature_gates::FeatureGates;
 use pintle_storage::{Storage, StorageError};
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::timeout};
 
 /// A running server. Dropping it leaves the server running; [`Running::stop`] ends it.
@@ -38,7 +38,7 @@ pub struct Running {
     drain: Arc<Drain>,
     shutdown: ManagementOptions,
     request_timeout: Duration,
-    serving: Option<JoinHandle<io::Result<()>>>,
+    serving: Option<JoinHandle<()>>,
     hooks: PostStartHooks,
     engines: Arc<Engines>,
     auditor: Option<Arc<Auditor>>,
@@ -122,13 +122,10 @@ impl Running {
     /// When closing the store fails.
     pub async fn stop(mut self) -> Result<(), StorageError> {
         self.lifecycle.stop();
-        match self.serving.take() {
-            None => {}
-            Some(serving) => match serving.await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "serving ended with an error"),
-                Err(error) => tracing::error!(%error, "serving ended unexpectedly"),
-            },
+        if let Some(serving) = self.serving.take()
+            && let Err(error) = serving.await
+        {
+            tracing::error!(%error, "serving ended unexpectedly");
         }
         // All requests are answered: no further audit events follow.
         if let Some(auditor) = self.auditor {

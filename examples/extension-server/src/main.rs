@@ -99,7 +99,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         stop.send_replace(true);
     });
-    Ok(serve(listener, serving, handler, stopping).await?)
+    serve(listener, serving, handler, stopping).await;
+    Ok(())
 }
 
 /// The kind: a flunder has a size, and columns that kubectl shows.
