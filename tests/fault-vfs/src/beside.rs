@@ -72,6 +72,28 @@ pub fn delete(path: &Path, delete: impl FnOnce() -> io::Result<()>) -> io::Resul
     delete()
 }
 
+/// Renames a file within its directory. The directory is not synced.
+///
+/// # Errors
+/// Those of `rename`.
+pub fn rename(path: &Path, to: &Path, rename: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if let (Some((disk, file)), Some((_, to))) = (Disk::of(path), Disk::of(to)) {
+        disk.note(|| Operation::Rename { file, to });
+    }
+    rename()
+}
+
+/// Syncs a directory.
+///
+/// # Errors
+/// Those of `sync`.
+pub fn sync_directory(directory: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if let Some((disk, _)) = Disk::of(&directory.join("file")) {
+        disk.note(|| Operation::SyncDirectory);
+    }
+    sync()
+}
+
 /// The error of a failing call.
 ///
 /// # Panics

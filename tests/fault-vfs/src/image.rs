@@ -2,7 +2,7 @@
 //!
 //! Synced bytes are there. Each sector that was written after the last sync may be there or not, independently of the
 //! others; a file may have its new length or its old one; a created file may be missing; a deleted file may still be
-//! there. A sector is written completely or not at all, and no other sector is damaged.
+//! there; a renamed file may have its old name until its directory is synced. A sector is written completely or not at all, and no other sector is damaged.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -45,6 +45,15 @@ pub enum Operation {
         /// Whether its directory was synced afterwards.
         synced: bool,
     },
+    /// The file was renamed. Nothing is done with the new name before the directory is synced.
+    Rename {
+        /// The file.
+        file: String,
+        /// Its new name.
+        to: String,
+    },
+    /// All earlier renames are durable.
+    SyncDirectory,
     /// A mark of [`crate::FaultDisk::mark`].
     Mark(u64),
 }
@@ -57,7 +66,7 @@ impl Operation {
             | Operation::Truncate { file, .. }
             | Operation::Sync { file }
             | Operation::Delete { file, .. } => Some(file),
-            Operation::Mark(_) => None,
+            Operation::Rename { .. } | Operation::SyncDirectory | Operation::Mark(_) => None,
         }
     }
 }
@@ -76,7 +85,19 @@ impl Trace {
     pub fn cut(&self, done: usize, random: &mut Random) -> Image {
         let mut durable = self.base.clone();
         let mut pending: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
+        let mut renamed = None;
         for operation in self.operations.iter().take(done) {
+            match operation {
+                Operation::Rename { file, to } => renamed = Some((file.as_str(), to.as_str())),
+                Operation::SyncDirectory => {
+                    if let Some((file, to)) = renamed.take() {
+                        durable.rename(file, to);
+                        let moved = pending.remove(file).unwrap_or_default();
+                        pending.insert(to, moved);
+                    }
+                }
+                _ => {}
+            }
             let Some(file) = operation.file() else { continue };
             match operation {
                 Operation::Sync { .. } => {
@@ -98,6 +119,9 @@ impl Trace {
             for operation in operations {
                 durable.apply(operation, &mut |_| random.below(100) < share);
             }
+        }
+        if let Some((file, to)) = renamed.filter(|_| random.below(2) == 0) {
+            durable.rename(file, to);
         }
         durable
     }
@@ -187,7 +211,16 @@ impl Image {
                     self.files.remove(file);
                 }
             }
-            Operation::Sync { .. } | Operation::Mark(_) => {}
+            Operation::Rename { .. }
+            | Operation::SyncDirectory
+            | Operation::Sync { .. }
+            | Operation::Mark(_) => {}
+        }
+    }
+
+    fn rename(&mut self, file: &str, to: &str) {
+        if let Some(content) = self.files.remove(file) {
+            self.files.insert(to.to_owned(), content);
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::{
     damage::database_error,
+    disk,
     header::{APPLICATION_ID, WAL_MODE, write_mode},
     journal, lock,
     meta::Meta,
@@ -16,8 +17,7 @@ use super::{
 use crate::{Revision, snapshot::RestoreError};
 use rusqlite::Connection;
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -94,11 +94,7 @@ fn make<E: From<OpenError>>(
         let source = io::Error::other("the file system does not take a write-ahead log");
         return Err(OpenError::Io { path: new, source }.into());
     }
-    let publish = || {
-        File::open(&new)?.sync_all()?;
-        fs::rename(&new, &path)
-    };
-    publish().map_err(|source| OpenError::Io { path: path.clone(), source })?;
+    disk::publish(&new, &path).map_err(|source| OpenError::Io { path: path.clone(), source })?;
     Ok(sync_directory(directory)?)
 }
 
@@ -119,6 +115,5 @@ pub(super) fn directory(directory: &Path) -> Result<(), OpenError> {
 }
 
 fn sync_directory(directory: &Path) -> Result<(), OpenError> {
-    let sync = || File::open(directory)?.sync_all();
-    sync().map_err(|source| OpenError::Io { path: directory.to_owned(), source })
+    disk::sync_directory(directory).map_err(|source| OpenError::Io { path: directory.to_owned(), source })
 }

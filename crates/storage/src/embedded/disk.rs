@@ -34,6 +34,14 @@ mod calls {
     pub(super) fn delete(_: &Path, delete: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         delete()
     }
+
+    pub(super) fn rename(_: &Path, _: &Path, rename: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        rename()
+    }
+
+    pub(super) fn sync_directory(_: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        sync()
+    }
 }
 
 /// An open file. One thread writes to it at a time; other threads may sync it meanwhile.
@@ -101,4 +109,15 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Gives a complete file its name. Until [`sync_directory`], it may have its old one after a power cut.
+pub(super) fn publish(path: &Path, name: &Path) -> io::Result<()> {
+    calls::sync(path, || File::open(path)?.sync_all())?;
+    calls::rename(path, name, || fs::rename(path, name))
+}
+
+/// Makes the names of the files in a directory durable.
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    calls::sync_directory(directory, || File::open(directory)?.sync_all())
 }

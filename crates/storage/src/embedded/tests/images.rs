@@ -170,17 +170,18 @@ fn a_power_cut_while_a_store_is_made_leaves_none_or_an_empty_one() {
     disk.record().unwrap();
     drop(open(original.0.path()));
     let trace = disk.recorded().unwrap();
-    // Under its own name the database is synced completely before SQLite opens it.
-    let named = trace
-        .operations
-        .iter()
-        .position(|operation| matches!(operation, Operation::Create { file } if !file.contains(".new")));
-    let named = named.unwrap_or(trace.operations.len());
-    assert!(named > 5, "{:?}", trace.operations);
+    let at = |wanted: &dyn Fn(&Operation) -> bool| trace.operations.iter().position(wanted).unwrap();
+    let renamed = at(&|operation| matches!(operation, Operation::Rename { .. }));
+    let synced = at(&|operation| *operation == Operation::SyncDirectory);
+    assert!(renamed > 5 && synced == renamed + 1, "{:?}", trace.operations);
     let copy = Embedded::fast();
     for seed in 0..300 {
         let mut random = Random::new(seed);
-        let point = random.below(named as u64) as usize;
+        // Every second cut is between the rename and the sync of the directory.
+        let point = match seed % 2 {
+            0 => random.below(trace.operations.len() as u64 + 1) as usize,
+            _ => synced,
+        };
         trace.cut(point, &mut random).write(copy.0.path()).unwrap();
         let storage = open(copy.0.path());
         block_on(async {
