@@ -13,7 +13,10 @@
 //! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
 //! an expired lease at once.
 
-use crate::{CachedObject, CacherConfig, byte_budget::BudgetedBytes, event::Change, object_map::ObjectMap};
+use crate::{
+    CachedObject, CacherConfig, byte_budget::BudgetedBytes, event::Change, last_changes::LastChanges,
+    object_map::ObjectMap,
+};
 use pintle_storage::{Key, Revision};
 use std::{
     collections::{HashSet, VecDeque},
@@ -37,12 +40,13 @@ pub(crate) struct Position(u64);
 
 impl Position {
     /// The number of changes from the first of a log to this position; `None` when those were dropped.
-    fn after(self, first: u64) -> Option<usize> {
-        Some(usize::try_from(self.0.checked_sub(first)?).unwrap_or(usize::MAX))
+    pub(crate) fn after(self, first: Position) -> Option<usize> {
+        Some(usize::try_from(self.0.checked_sub(first.0)?).unwrap_or(usize::MAX))
     }
 
-    /// At most `limit` of the changes that begin at this position, and the position after them.
-    fn read<'a>(
+    /// At most `limit` of the changes that begin at this position, with at most `max_bytes` bytes of objects in total, and
+    /// the position after them. A first change that is larger is still read.
+    pub(crate) fn read<'a>(
         self,
         rest: impl Iterator<Item = &'a Change>,
         limit: usize,
@@ -59,26 +63,6 @@ impl Position {
         }
         let next = Position(self.0 + changes.len() as u64);
         (changes, next)
-    }
-}
-
-/// The changes of a log when its watches ended. The watchers that were behind share it.
-#[derive(Debug)]
-pub(crate) struct LastChanges {
-    first: u64,
-    changes: Vec<Change>,
-}
-
-impl LastChanges {
-    /// As [`EventLog::read_bytes`]; `None` also after the last change.
-    pub(crate) fn read_bytes(
-        &self,
-        from: Position,
-        limit: usize,
-        max_bytes: usize,
-    ) -> Option<(Vec<Change>, Position)> {
-        let rest = self.changes.get(from.after(self.first)?..).filter(|rest| !rest.is_empty())?;
-        Some(from.read(rest.iter(), limit, max_bytes))
     }
 }
 
@@ -355,17 +339,15 @@ impl EventLog {
         limit: usize,
         max_bytes: usize,
     ) -> Option<(Vec<Change>, Position)> {
-        let skipped = from.after(self.first)?;
+        let skipped = from.after(Position(self.first))?;
         let rest = self.entries.iter().skip(skipped).map(|entry| &entry.change);
         Some(from.read(rest, limit, max_bytes))
     }
 
     /// A copy of all changes, for readers that outlive the log.
     pub(crate) fn last_changes(&self) -> LastChanges {
-        LastChanges {
-            first: self.first,
-            changes: self.entries.iter().map(|entry| entry.change.clone()).collect(),
-        }
+        let changes = self.entries.iter().map(|entry| entry.change.clone()).collect();
+        LastChanges::new(Position(self.first), changes)
     }
 
     /// The data to rebuild the state at `revision`: a later state, and the changes to undo in it. `newest` is the

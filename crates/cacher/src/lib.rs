@@ -59,6 +59,7 @@ mod held;
 mod history;
 mod label_demand;
 mod label_index;
+mod last_changes;
 mod lazy_map;
 mod object_map;
 mod open_objects;

@@ -14,9 +14,10 @@ use crate::{
     bookmarks::BookmarkBuckets,
     byte_budget::BudgetedBytes,
     event::{Change, WatchEvent},
-    event_log::{EventLog, LastChanges, Packable},
+    event_log::{EventLog, Packable},
     held::{self, Held, HeldStates},
     label_demand::LabelDemand,
+    last_changes::LastChanges,
     metrics,
     remaining_counts::RemainingCounts,
     retained::RetainedStates,
@@ -316,14 +317,8 @@ impl Shared {
     }
 
     fn empty(&self, phase: Phase) {
-        // Readers that find no snapshot below wait for the next one.
-        self.progress.send_if_modified(|progress| {
-            let may_change = progress.phase != Phase::Stopped;
-            if may_change {
-                *progress = Progress { revision: Revision(0), phase };
-            }
-            may_change
-        });
+        // Readers that find no snapshot below wait for the next one, or for the stop.
+        self.begin_phase(Phase::Pending);
         let wakers = {
             let mut state = self.state.lock();
             if state.stopped {
@@ -341,7 +336,19 @@ impl Shared {
             self.snapshot.store(None);
             wakers
         };
+        self.begin_phase(phase);
         self.wake_watchers(wakers);
+    }
+
+    /// Begins a phase without a state; a stopped cacher stays so.
+    fn begin_phase(&self, phase: Phase) {
+        self.progress.send_if_modified(|progress| {
+            let may_change = progress.phase != Phase::Stopped;
+            if may_change {
+                *progress = Progress { revision: Revision(0), phase };
+            }
+            may_change
+        });
     }
 
     fn finish_watchers(&self, state: &mut State) -> Vec<Waker> {

@@ -10,7 +10,8 @@ use crate::{
     bucket::Bucket,
     byte_budget::BudgetedBytes,
     event::{Change, EventType, WatchEvent},
-    event_log::{LastChanges, Position},
+    event_log::Position,
+    last_changes::LastChanges,
     place::Place,
 };
 use parking_lot::Mutex;

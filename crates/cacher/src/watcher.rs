@@ -142,7 +142,8 @@ impl Watcher {
                 }
                 Poll::Ready(Next::LastChanges(changes, from)) => {
                     chunks += 1;
-                    let read = changes.read_bytes(from, LOG_CHUNK, LOG_CHUNK_BYTES);
+                    let rest = changes.rest(from);
+                    let read = rest.map(|rest| from.read(rest.iter(), LOG_CHUNK, LOG_CHUNK_BYTES));
                     self.target.set_behind(read.as_ref().map(|(_, next)| *next));
                     self.take_from_log(read.map_or(Vec::new(), |(changes, _)| changes));
                 }

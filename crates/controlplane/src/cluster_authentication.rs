@@ -98,20 +98,26 @@ async fn publish_authentication(
     if data.is_empty() {
         return Ok(());
     }
-    let object = config_map(AUTHENTICATION, &data);
+    // Of a file whose certificates have all expired nothing is published.
+    let published = data.iter().filter(|(_, value)| value.as_str() != Some(""));
+    let published = published.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let object = config_map(AUTHENTICATION, &published);
     create_or_change(registry, &core("configmaps"), KUBE_SYSTEM, object, |config_map| {
         let present = config_map.object_at_mut("data");
         for (key, value) in &data {
             let own = value.as_str().unwrap_or_default();
             let merged = match present.get(key).and_then(Value::as_str) {
                 // Other servers of the store may publish their own trust anchors in the same config map.
-                Some(theirs) if !config.exclusive && own.contains(PEM_BEGIN) => {
+                Some(theirs) if !config.exclusive && (own.is_empty() || own.contains(PEM_BEGIN)) => {
                     union_of_certificates(theirs, own, now)
                 }
                 Some(theirs) if !config.exclusive && own.starts_with('[') => union_of_lists(theirs, own),
                 _ => own.to_owned(),
             };
-            present.insert(key.clone(), merged.into());
+            match merged.is_empty() {
+                true => drop(present.remove(key)),
+                false => drop(present.insert(key.clone(), merged.into())),
+            }
         }
     })
     .await
@@ -171,6 +177,10 @@ fn config_map(name: &str, data: &Map) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_registry::{
+        WriteOptions,
+        testing::{MemoryRegistry, now},
+    };
 
     #[test]
     fn lists_of_other_servers_stay() {
@@ -211,5 +221,32 @@ mod tests {
         let before = end - SignedDuration::from_secs(1);
         assert_eq!(union_of_certificates(&certificate, &other_lines, before), certificate);
         assert_eq!(union_of_certificates(&certificate, &certificate, end), "");
+    }
+
+    #[test]
+    fn expired_authorities_of_one_server_take_none_of_another() {
+        let certificate = |year: i32| {
+            let mut params = rcgen::CertificateParams::default();
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+            params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem().replace('\r', "")
+        };
+        let (expired, valid) = (certificate(2000), certificate(4000));
+        for (exclusive, theirs, expected) in
+            [(false, &valid, Some(valid.as_str())), (true, &valid, None), (false, &expired, None)]
+        {
+            let registry = MemoryRegistry::default();
+            let publish = |data: &str| {
+                let data = [("client-ca-file".to_owned(), data.to_owned())].into();
+                now(publish_authentication(&registry, &ClusterAuthenticationInfo { data, exclusive }))
+                    .unwrap();
+            };
+            let mut data = Map::new();
+            data.insert("client-ca-file".to_owned(), theirs.as_str().into());
+            let object = config_map(AUTHENTICATION, &data);
+            now(registry.create(&core("configmaps"), KUBE_SYSTEM, object, WriteOptions::default())).unwrap();
+            publish(&expired);
+            let stored = registry.stored(&core("configmaps"), KUBE_SYSTEM, AUTHENTICATION).unwrap();
+            assert_eq!(stored["data"].get("client-ca-file").and_then(Value::as_str), expected);
+        }
     }
 }
