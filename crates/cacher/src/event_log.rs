@@ -13,10 +13,7 @@
 //! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
 //! an expired lease at once.
 
-use crate::{
-    CachedObject, CacherConfig, byte_budget::BudgetedBytes, event::Change, last_changes::LastChanges,
-    object_map::ObjectMap,
-};
+use crate::{CachedObject, CacherConfig, byte_budget::BudgetedBytes, event::Change, object_map::ObjectMap};
 use pintle_storage::{Key, Revision};
 use std::{
     collections::{HashSet, VecDeque},
@@ -344,10 +341,9 @@ impl EventLog {
         Some(from.read(rest, limit, max_bytes))
     }
 
-    /// A copy of all changes, for readers that outlive the log.
-    pub(crate) fn last_changes(&self) -> LastChanges {
-        let changes = self.entries.iter().map(|entry| entry.change.clone()).collect();
-        LastChanges::new(Position(self.first), changes)
+    /// A copy of all changes, and the position of the first, for readers that outlive the log.
+    pub(crate) fn all(&self) -> (Position, Vec<Change>) {
+        (Position(self.first), self.entries.iter().map(|entry| entry.change.clone()).collect())
     }
 
     /// The data to rebuild the state at `revision`: a later state, and the changes to undo in it. `newest` is the

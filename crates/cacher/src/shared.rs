@@ -352,7 +352,8 @@ impl Shared {
     }
 
     fn finish_watchers(&self, state: &mut State) -> Vec<Waker> {
-        let changes = Arc::new(state.log.last_changes());
+        let (first, changes) = state.log.all();
+        let changes = Arc::new(LastChanges::new(first, changes));
         let wakers = state.watchers.drain().filter_map(|target| target.finish(&changes)).collect();
         state.last_changes = Some(changes);
         wakers
