@@ -2,7 +2,7 @@
 
 use crate::{
     ManagementOptions, Options,
-    certificates::write_private,
+    certificates::CertificateError,
     config::Config,
     egress::Egress,
     engine::EngineMetrics,
@@ -23,6 +23,7 @@ use pintle_apiserver::{
     serving::{ResponseBudget, ServingConfig, debug_socket, serve},
 };
 use pintle_audit::Auditor;
+use pintle_durable_file::{Readers, replace};
 use pintle_feature_gates::FeatureGates;
 use pintle_storage::{Storage, StorageError};
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -254,7 +255,8 @@ fn write_kubeconfig(config: &Config) -> Result<(PathBuf, String), RunError> {
         &certificates.admin_key_pem,
     );
     let path = options.data_dir.join("admin.kubeconfig");
-    write_private(&path, &text)?;
+    replace(&path, text.as_bytes(), Readers::Owner)
+        .map_err(|source| CertificateError::File { path: path.display().to_string(), source })?;
     Ok((path, text))
 }
 

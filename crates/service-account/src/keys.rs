@@ -2,6 +2,7 @@
 
 use crate::ExternalSigner;
 use parking_lot::Mutex;
+use pintle_durable_file::{Readers, replace};
 use pintle_go_forms::{FileError, read_file};
 use pintle_jwt::{KeyError, PublicKey, SigningKey, public_keys_from_pem};
 use std::{
@@ -202,7 +203,7 @@ impl TokenKeys {
             return Ok(());
         }
         let (key, pem) = SigningKey::generate_rsa().map_err(|source| key_error(&path, source))?;
-        write_private(&path, pem.as_bytes()).map_err(|source| file_error(&path, source))?;
+        keep(&path, &pem).map_err(|source| file_error(&path, source))?;
         tracing::info!(file = %path.display(), "made a key for service-account tokens");
         let _ = self.loaded.set(own(key));
         Ok(())
@@ -219,17 +220,12 @@ fn own(key: SigningKey) -> Loaded {
     Loaded { verifying: vec![key.public().clone()], signing: Some(key) }
 }
 
-/// Writes a file atomically, readable by its owner only.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+/// Keeps a generated key, readable by its owner only.
+fn keep(path: &Path, pem: &str) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let new = path.with_extension("new");
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(new, path)
+    replace(path, pem.as_bytes(), Readers::Owner)
 }
 
 fn file_error(path: &Path, source: io::Error) -> TokenKeysError {

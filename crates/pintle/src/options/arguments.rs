@@ -46,6 +46,13 @@ pub(crate) fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: 
     }
 }
 
+/// Sets a duration from its flag, if the flag was given and is not zero, which stands for the default.
+pub(crate) fn set_nonzero(matches: &ArgMatches, name: &str, option: &mut Duration) {
+    if let Some(value) = matches.get_one::<Duration>(name).filter(|value| !value.is_zero()) {
+        *option = *value;
+    }
+}
+
 /// Sets a list option from its flag, if the flag was given.
 pub(crate) fn set_list(matches: &ArgMatches, name: &str, option: &mut Vec<String>) {
     if let Some(values) = texts(matches, name) {
@@ -195,6 +202,18 @@ mod tests {
         check("1-2-3", "strconv.Atoi: parsing \"2-3\": invalid syntax");
         check("1-70000", "the port range cannot be greater than 65535: 1-70000");
         check("2-1", "end port cannot be less than start port: 2-1");
+    }
+
+    #[test]
+    fn zero_stands_for_the_default_of_some_durations() {
+        let command = Command::new("pintle").arg(flag("timeout", "D", "t").value_parser(duration));
+        let read = |argument: &str| {
+            let mut timeout = Duration::from_secs(2);
+            set_nonzero(&command.clone().get_matches_from(["pintle", argument]), "timeout", &mut timeout);
+            timeout
+        };
+        assert_eq!(read("--timeout=0s"), Duration::from_secs(2));
+        assert_eq!(read("--timeout=7s"), Duration::from_secs(7));
     }
 
     #[test]

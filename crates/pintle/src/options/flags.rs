@@ -8,7 +8,7 @@ use super::{
     VersionFlag, WatchCache,
     arguments::{
         OutOfRange, ValueError, duration, fields, flag, integer, ip, list, port, port_range, set, set_list,
-        switch,
+        set_nonzero, switch,
     },
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -142,8 +142,8 @@ impl Options {
         options.service_accounts = ServiceAccountOptions::read(matches);
         set(matches, "data-dir", &mut options.data_dir);
         set_list(matches, "etcd-servers", &mut options.etcd_servers);
-        set(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);
-        set(matches, "etcd-readycheck-timeout", &mut options.etcd_readycheck_timeout);
+        set_nonzero(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);
+        set_nonzero(matches, "etcd-readycheck-timeout", &mut options.etcd_readycheck_timeout);
         set(matches, "etcd-db-metric-poll-interval", &mut options.etcd_db_metric_poll_interval);
         if let Some(seconds) = matches.get_one::<u32>("lease-reuse-duration-seconds") {
             options.lease_reuse = Duration::from_secs((*seconds).into());
