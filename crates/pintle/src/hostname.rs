@@ -1,10 +1,11 @@
 //! The name of this host.
 
-/// The host name; "localhost" when none is set.
+use rustix::system::uname;
+
+/// The host name; "localhost" when none is set. The kernel is asked, not `/proc/sys`: services may not see that.
 pub(crate) fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "localhost".to_owned(),
+    match uname().nodename().to_string_lossy().trim() {
+        "" | "(none)" => "localhost".to_owned(),
         name => name.to_owned(),
     }
 }

@@ -2,7 +2,8 @@
 //! from its memory.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::fs;
+use rustix::system::sysinfo;
+use std::{fs, path::Path};
 
 /// The memory of one connection with buffers in use, in bytes.
 const CONNECTION_BYTES: u64 = 128 << 10;
@@ -46,15 +47,40 @@ fn connections_for(descriptors: Option<u64>, memory: Option<u64>) -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX).max(1)
 }
 
-/// The memory of the machine in bytes, or of the control group if that is less.
+/// The memory of the machine in bytes, or of the control groups of the process if that is less. The kernel is asked for the
+/// first, not `/proc/meminfo`: services may not see that.
 fn memory() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let machine = sysinfo();
+    // The types of the fields depend on the platform.
+    #[allow(clippy::useless_conversion)]
+    let machine = u64::from(machine.totalram).checked_mul(machine.mem_unit.into());
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    machine.into_iter().chain(group_memory(&groups, Path::new("/sys/fs/cgroup"))).min()
+}
+
+/// The least limit on memory in bytes of the control groups in `groups`, which is the text of `/proc/self/cgroup`, and of those around them.
+/// See `cgroups(7)`; both versions of control groups.
+fn group_memory(groups: &str, root: &Path) -> Option<u64> {
+    let limits = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+        let is_of_memory = controllers.split(',').any(|controller| controller == "memory");
+        let (hierarchy, file) = match is_of_memory {
+            true => (root.join("memory"), "memory.limit_in_bytes"),
+            false => (root.to_owned(), "memory.max"),
+        };
+        // Only the groups of version 2, which have no list of controllers, and that of memory have limits.
+        let ancestors = Path::new(path).ancestors().take(if is_of_memory || controllers.is_empty() {
+            usize::MAX
+        } else {
+            0
+        });
+        // A path that begins outside of the process's own view of the groups has no files there.
+        let files =
+            ancestors.filter_map(|group| Some(hierarchy.join(group.strip_prefix("/").ok()?).join(file)));
+        files.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).collect::<Vec<u64>>()
     });
-    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let group = group.and_then(|text| text.trim().parse().ok());
-    machine.into_iter().chain(group).min()
+    limits.min()
 }
 
 #[cfg(test)]
@@ -74,6 +100,36 @@ mod tests {
         for (descriptors, memory, connections) in rows {
             assert_eq!(connections_for(descriptors, memory), connections, "{descriptors:?} {memory:?}");
         }
-        assert!(memory().is_some() && max_connections() > 1);
+        assert!(memory().is_some_and(|memory| memory > 1 << 20) && max_connections() > 1);
+    }
+
+    #[test]
+    fn the_least_limit_of_the_control_groups_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("system.slice/pintle.service/memory.max", "2147483648\n");
+        put("system.slice/memory.max", "max\n");
+        put("memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+        put("memory/a/memory.limit_in_bytes", "4096\n");
+        // (/proc/self/cgroup, limit)
+        let rows = [
+            ("0::/system.slice/pintle.service\n", Some(2 << 30)),
+            ("0::/system.slice\n", None),
+            ("0::/\n", None),
+            ("12:cpu,cpuacct:/a/b\n11:memory:/a/b\n0::/system.slice\n", Some(4096)),
+            ("0::/../other\n", None),
+            ("", None),
+            ("nonsense\n::\n", None),
+        ];
+        for (groups, limit) in rows {
+            assert_eq!(group_memory(groups, root.path()), limit, "{groups:?}");
+        }
+        put("memory.max", "1073741824\n");
+        assert_eq!(group_memory("0::/\n", root.path()), Some(1 << 30), "a container's own group");
+        assert_eq!(group_memory("0::/system.slice/pintle.service\n", root.path()), Some(1 << 30));
     }
 }

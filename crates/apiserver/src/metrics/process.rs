@@ -6,11 +6,14 @@ use prometheus::{
     core::{Collector, Desc},
     proto::{Metric, MetricFamily, MetricType},
 };
+use rustix::{
+    param::page_size,
+    time::{ClockId, clock_gettime},
+};
 use std::fs;
 
 /// Clock ticks in a second, in `/proc/self/stat`. Linux has had no other value for programs in decades.
 const TICKS: f64 = 100.0;
-const PAGE: f64 = 4096.0;
 
 /// The metrics of the process.
 pub(super) struct ProcessMetrics {
@@ -113,20 +116,18 @@ struct Process {
     limits: Option<String>,
     network: Option<String>,
     /// The system's start time, in seconds since 1970.
-    boot: Option<f64>,
+    boot: f64,
     files: Option<usize>,
 }
 
 impl Process {
     fn read() -> Process {
         let text = |path: &str| fs::read_to_string(path).ok();
-        let boot = text("/proc/stat")
-            .and_then(|stat| stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok()));
         Process {
             stat: text("/proc/self/stat"),
             limits: text("/proc/self/limits"),
             network: text("/proc/self/net/netstat"),
-            boot,
+            boot: boot_time(),
             files: fs::read_dir("/proc/self/fd").ok().map(Iterator::count),
         }
     }
@@ -134,9 +135,9 @@ impl Process {
     fn value(&self, reading: Reading) -> Option<f64> {
         Some(match reading {
             Reading::CpuSeconds => (self.stat(11)? + self.stat(12)?) / TICKS,
-            Reading::StartTime => self.boot? + self.stat(19)? / TICKS,
+            Reading::StartTime => self.boot + self.stat(19)? / TICKS,
             Reading::VirtualBytes => self.stat(20)?,
-            Reading::ResidentBytes => self.stat(21)? * PAGE,
+            Reading::ResidentBytes => self.stat(21)? * page_size() as f64,
             Reading::OpenFiles => self.files? as f64,
             Reading::MaxFiles => self.limit("Max open files")?,
             Reading::MaxVirtualBytes => self.limit("Max address space")?,
@@ -169,6 +170,13 @@ impl Process {
     }
 }
 
+/// The system's start time, in seconds since 1970: what `/proc/stat` says to those who may see it.
+fn boot_time() -> f64 {
+    let [now, since] = [ClockId::Realtime, ClockId::Boottime].map(clock_gettime);
+    let seconds = |time: rustix::time::Timespec| time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+    (seconds(now) - seconds(since)).floor()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,14 +188,14 @@ mod tests {
             stat: Some(format!("7 (a ) name) {}", fields.join(" "))),
             limits: Some("Max open files            1024                 4096    files\nMax address space         unlimited            unlimited            bytes\n".to_owned()),
             network: Some("TcpExt: a b\nTcpExt: 1 2\nIpExt: InPkts InOctets OutOctets\nIpExt: 7 8 9\n".to_owned()),
-            boot: Some(1e9),
+            boot: 1e9,
             files: Some(12),
         };
         for (reading, expected) in [
             (Reading::CpuSeconds, 23.0),
             (Reading::StartTime, 1e9 + 19.0),
             (Reading::VirtualBytes, 2000.0),
-            (Reading::ResidentBytes, 2100.0 * PAGE),
+            (Reading::ResidentBytes, 2100.0 * page_size() as f64),
             (Reading::OpenFiles, 12.0),
             (Reading::MaxFiles, 1024.0),
             (Reading::MaxVirtualBytes, u64::MAX as f64),
@@ -196,5 +204,12 @@ mod tests {
         ] {
             assert_eq!(process.value(reading), Some(expected));
         }
+    }
+
+    #[test]
+    fn the_start_time_of_the_system_is_that_of_proc() {
+        let stat = fs::read_to_string("/proc/stat").unwrap();
+        let told: f64 = stat.lines().find_map(|line| line.strip_prefix("btime ")).unwrap().parse().unwrap();
+        assert!((boot_time() - told).abs() <= 2.0, "{} {told}", boot_time());
     }
 }
