@@ -159,3 +159,53 @@ async fn work_of_unknown_size_leaves_its_worker() {
     assert!(was_there && !is_there);
     assert_ne!(worker, other);
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the waits stand for work, which other tasks end")]
+fn a_request_waits_for_one_of_each_other_party() {
+    let count = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let ended = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (begin, begins) = mpsc::channel();
+    let request = |party: &'static str, release: Option<mpsc::Receiver<()>>| {
+        let (ended, begin) = (ended.clone(), begin.clone());
+        runtime.spawn(scope(async move {
+            belongs_to(party);
+            weigh(LIGHT + 1).await;
+            let _ = begin.send(());
+            if let Some(release) = release {
+                let _ = release.recv_timeout(Duration::from_secs(30));
+            }
+            ended.lock().unwrap().push(party);
+        }))
+    };
+    let wait_for = |requests| {
+        let began = std::time::Instant::now();
+        while threads::assigned() < requests {
+            assert!(began.elapsed() < Duration::from_secs(30));
+            std::thread::yield_now();
+        }
+    };
+    // Each thread has one that is running, and more that wait.
+    let (releases, running): (Vec<_>, Vec<_>) = (0..count)
+        .map(|_| {
+            let (release, released) = mpsc::channel();
+            (release, request("many", Some(released)))
+        })
+        .unzip();
+    for _ in 0..count {
+        begins.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
+    let waiting: Vec<_> = (0..8 * count).map(|_| request("many", None)).collect();
+    wait_for(9 * count);
+    let one = request("one", None);
+    wait_for(9 * count + 1);
+    drop(releases);
+    runtime.block_on(one).unwrap();
+    let before = ended.lock().unwrap().iter().position(|party| *party == "one").unwrap();
+    for task in running.into_iter().chain(waiting) {
+        runtime.block_on(task).unwrap();
+    }
+    // It may have waited for the running one and one more of its own thread; the other threads went on meanwhile.
+    assert!(before < 9 * count - 4, "after {before} of {}", 9 * count);
+}

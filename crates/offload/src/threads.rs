@@ -1,5 +1,7 @@
 //! The threads that poll large requests.
 
+use crate::turns::Turns;
+use parking_lot::{Condvar, Mutex};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -7,7 +9,6 @@ use std::{
     sync::{
         Arc, LazyLock, OnceLock,
         atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, available_parallelism},
@@ -40,17 +41,50 @@ pub fn when_idle(act: fn()) {
 }
 
 struct Thread {
-    tasks: Sender<Task>,
+    inbox: Arc<Inbox>,
     /// The number of requests assigned to the thread.
     requests: AtomicUsize,
 }
 
+/// The waiting tasks of a thread.
+struct Inbox {
+    tasks: Mutex<Turns<Task>>,
+    filled: Condvar,
+}
+
+impl Inbox {
+    fn give(&self, party: u64, task: Task) {
+        self.tasks.lock().push(party, task);
+        self.filled.notify_one();
+    }
+
+    /// Waits for a task.
+    #[expect(clippy::disallowed_methods, reason = "it is no thread of the runtime")]
+    fn take(&self) -> Task {
+        let mut tasks = self.tasks.lock();
+        loop {
+            match tasks.pop() {
+                Some(task) => return task,
+                None => self.filled.wait(&mut tasks),
+            }
+        }
+    }
+
+    /// Waits for a task for a moment.
+    fn take_soon(&self) -> Option<Task> {
+        let mut tasks = self.tasks.lock();
+        let _ = self.filled.wait_while_for(&mut tasks, |tasks| tasks.is_empty(), IDLE_AFTER);
+        tasks.pop()
+    }
+}
+
 impl Thread {
     fn start(number: usize) -> Option<Thread> {
-        let (tasks, received) = mpsc::channel();
-        let started = thread::Builder::new().name(format!("large-{number}")).spawn(move || serve(&received));
+        let inbox = Arc::new(Inbox { tasks: Mutex::new(Turns::new()), filled: Condvar::new() });
+        let served = inbox.clone();
+        let started = thread::Builder::new().name(format!("large-{number}")).spawn(move || serve(&served));
         match started {
-            Ok(_) => Some(Thread { tasks, requests: AtomicUsize::new(0) }),
+            Ok(_) => Some(Thread { inbox, requests: AtomicUsize::new(0) }),
             Err(error) => {
                 tracing::error!(%error, "starting a thread for large requests");
                 None
@@ -59,16 +93,11 @@ impl Thread {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "it is no thread of the runtime")]
-fn serve(tasks: &Receiver<Task>) {
-    while let Ok(task) = tasks.recv() {
-        carry_out(task);
-        loop {
-            match tasks.recv_timeout(IDLE_AFTER) {
-                Ok(task) => carry_out(task),
-                Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => break,
-            }
+fn serve(inbox: &Inbox) -> ! {
+    loop {
+        carry_out(inbox.take());
+        while let Some(task) = inbox.take_soon() {
+            carry_out(task);
         }
         if let Some(act) = WHEN_IDLE.get() {
             act();
@@ -82,20 +111,20 @@ fn carry_out(task: Task) {
     let _ = catch_unwind(AssertUnwindSafe(task));
 }
 
-/// Polls work on the thread with the fewest requests until it is ready. Dropping this future drops the work on that
+/// Polls work of a party on the thread with the fewest requests until it is ready. Dropping this future drops the work on that
 /// thread.
 ///
 /// # Panics
 /// When the work panics.
-pub(super) async fn run<T: Send + 'static>(work: Work<T>) -> T {
+pub(super) async fn run<T: Send + 'static>(party: u64, work: Work<T>) -> T {
     let Some(thread) = THREADS.iter().min_by_key(|thread| thread.requests.load(Ordering::Relaxed)) else {
         return work.await;
     };
     thread.requests.fetch_add(1, Ordering::Relaxed);
-    let mut request = Request { thread, runtime: Handle::current(), work: Some(work) };
+    let mut request = Request { thread, party, runtime: Handle::current(), work: Some(work) };
     let bell = Arc::new(Bell(Notify::new()));
     while let Some(work) = request.work.take() {
-        match thread.poll(work, request.runtime.clone(), Waker::from(bell.clone())).await {
+        match thread.poll(party, work, request.runtime.clone(), Waker::from(bell.clone())).await {
             Polled::Done(output) => return output,
             Polled::Panicked(panic) => resume_unwind(panic),
             Polled::Waits(work) => {
@@ -110,6 +139,7 @@ pub(super) async fn run<T: Send + 'static>(work: Work<T>) -> T {
 /// A request's work on its thread.
 struct Request<T: Send + 'static> {
     thread: &'static Thread,
+    party: u64,
     /// The runtime of its timers and tasks.
     runtime: Handle,
     /// `None` while the thread polls it.
@@ -124,11 +154,21 @@ enum Polled<T> {
 
 impl Thread {
     /// Polls the work once.
-    async fn poll<T: Send + 'static>(&self, mut work: Work<T>, runtime: Handle, waker: Waker) -> Polled<T> {
+    async fn poll<T: Send + 'static>(
+        &self,
+        party: u64,
+        mut work: Work<T>,
+        runtime: Handle,
+        waker: Waker,
+    ) -> Polled<T> {
         let (answer, polled) = oneshot::channel();
         let of_answer = runtime.clone();
-        self.give(Box::new(move || {
+        let step = Box::new(move || {
             let _entered = runtime.enter();
+            if answer.is_closed() {
+                // Nobody waits for it any more.
+                return;
+            }
             let step = AssertUnwindSafe(|| match work.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(output) => {
                     drop(work);
@@ -138,22 +178,19 @@ impl Thread {
             });
             // If the receiver is gone, the work is dropped here.
             let _ = answer.send(catch_unwind(step).unwrap_or_else(Polled::Panicked));
-        }));
-        let mut answer = Answer { thread: self, runtime: of_answer, polled };
+        });
+        self.inbox.give(party, step);
+        let mut answer = Answer { thread: self, party, runtime: of_answer, polled };
         (&mut answer.polled).await.unwrap_or_else(|gone| Polled::Panicked(Box::new(gone)))
     }
 
     /// Drops a value there: it may be large, and its destructors may panic.
-    fn drop_there(&self, value: impl Send + 'static, runtime: Handle) {
-        self.give(Box::new(move || {
+    fn drop_there(&self, party: u64, value: impl Send + 'static, runtime: Handle) {
+        let step = move || {
             let _entered = runtime.enter();
             drop(value);
-        }));
-    }
-
-    fn give(&self, task: Task) {
-        // The threads run as long as the process.
-        let _ = self.tasks.send(task);
+        };
+        self.inbox.give(party, Box::new(step));
     }
 }
 
@@ -161,7 +198,7 @@ impl<T: Send + 'static> Drop for Request<T> {
     fn drop(&mut self) {
         self.thread.requests.fetch_sub(1, Ordering::Relaxed);
         if let Some(work) = self.work.take() {
-            self.thread.drop_there(work, self.runtime.clone());
+            self.thread.drop_there(self.party, work, self.runtime.clone());
         }
     }
 }
@@ -170,6 +207,7 @@ impl<T: Send + 'static> Drop for Request<T> {
 /// thread.
 struct Answer<'thread, T: Send + 'static> {
     thread: &'thread Thread,
+    party: u64,
     runtime: Handle,
     polled: oneshot::Receiver<Polled<T>>,
 }
@@ -179,7 +217,7 @@ impl<T: Send + 'static> Drop for Answer<'_, T> {
         self.polled.close();
         // It came, and nobody waits for it any more.
         if let Ok(polled) = self.polled.try_recv() {
-            self.thread.drop_there(polled, self.runtime.clone());
+            self.thread.drop_there(self.party, polled, self.runtime.clone());
         }
     }
 }
@@ -195,4 +233,10 @@ impl Wake for Bell {
     fn wake_by_ref(self: &Arc<Self>) {
         self.0.notify_one();
     }
+}
+
+/// The number of requests that are assigned to the threads.
+#[cfg(test)]
+pub(super) fn assigned() -> usize {
+    THREADS.iter().map(|thread| thread.requests.load(Ordering::Relaxed)).sum()
 }

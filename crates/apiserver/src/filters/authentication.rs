@@ -124,6 +124,7 @@ impl Filter for Authentication {
         if is_anonymous(&user) {
             end_connection(&request);
         }
+        pintle_offload::belongs_to(&user.name);
         request.extensions_mut().insert(user);
         if let Some(remarks) = &remarks {
             request.extensions_mut().insert(remarks.clone());
