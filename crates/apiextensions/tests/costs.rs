@@ -125,9 +125,32 @@ fn values() {
         "items": {"type": "object", "properties": properties}});
     let keyed = StructuralSchema::new(&json!({"type": "object", "properties": {"v": keyed}})).unwrap();
     refused("keys that no item has", &keyed, list(json!({}), 50_000), "takes too long");
-    let pattern = json!({"type": "string", "pattern": "^(a|b)*a(a|b){500}$"});
     expensive_values();
-    refused("a heavy pattern", &schema(pattern), list(json!("ab".repeat(1_400_000)), 1), "takes too long");
+    patterns();
+}
+
+/// Patterns that compare each character with all of their positions, and one that does not.
+fn patterns() {
+    let pattern = |pattern: &str| schema(json!({"type": "string", "pattern": pattern}));
+    let many = pattern("^(a|b)*a(a|b){500}$");
+    refused("a heavy pattern", &many, list(json!("ab".repeat(1_400_000)), 1), "takes too long");
+    let shorts = list(json!("a".repeat(900)), 3000);
+    refused("a heavy pattern of short texts", &pattern("^(a?){900}a{900}$"), shorts, "takes too long");
+    let mut state = 1_u32;
+    let random = (0..500_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if state >> 31 == 0 { 'a' } else { 'b' }
+    });
+    let random = list(json!(random.collect::<String>()), 1);
+    refused("a pattern with very many states", &pattern("(a|b)*a(a|b){200}c"), random, "takes too long");
+    let groups = "([0-9a-fA-F]{1,4}:)";
+    let rests = (1..8).map(|last| format!("{groups}{{1,{last}}}(:[0-9a-fA-F]{{1,4}}){{1,{}}}", 8 - last));
+    let address = format!("^({groups}{{7}}[0-9a-fA-F]{{1,4}}|{})$", rests.collect::<Vec<_>>().join("|"));
+    let addresses = (0..50_000)
+        .map(|number| json!(format!("2001:db8:{:x}:{:x}::{:x}", number % 7, number, number % 999)));
+    let errors =
+        check("addresses", || write(&pattern(&address), json!({"v": addresses.collect::<Vec<_>>()}), None));
+    assert!(errors.is_empty(), "{}", told(&errors));
 }
 
 /// The schema of an object whose member `v` has this schema.

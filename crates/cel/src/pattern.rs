@@ -5,15 +5,18 @@
 //! one of the two. A pattern is therefore parsed by Go's rules and [translated](translator).
 
 mod alphabet;
+mod gauge;
 mod matches;
 mod translator;
 mod unicode_class;
 
 use alphabet::Alphabet;
+use gauge::Gauge;
 use matches::{LetterMatches, Matches};
 use regex::{Regex, RegexBuilder, bytes};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
+use std::sync::Arc;
 use translator::{Problem, Translator};
 
 /// The maximum memory of a compiled pattern, in bytes.
@@ -31,8 +34,13 @@ const RANGES_AT_ONCE: u64 = 4;
 const ENCODING: u64 = 32;
 /// The maximum memory that matching caches for a pattern, in bytes.
 const CACHE_LIMIT: usize = 256 << 10;
-/// The number of characters, times the pattern's weight, whose matching costs as much as one visited item.
+/// The number of characters, times the pattern's weight, whose matching costs as much as one visited item when it takes a
+/// constant time for each character.
 const MATCHED_AT_ONCE: u64 = 256;
+/// The same, when each character is compared with all positions of the pattern.
+const COMPARED_AT_ONCE: u64 = 4;
+/// The weight up to which a pattern costs less than one item for a character, whatever the text.
+const LIGHT: u64 = 128;
 
 /// The maximum total weight of all patterns of an expression.
 pub(crate) const MAX_WEIGHT: u64 = 250_000;
@@ -42,6 +50,8 @@ pub(crate) const MAX_WEIGHT: u64 = 250_000;
 pub struct Pattern {
     matcher: Matcher,
     weight: Weight,
+    /// Of heavy patterns.
+    gauge: Option<Arc<Gauge>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,9 +99,17 @@ impl Pattern {
         self.weight.compiling
     }
 
-    /// The maximum work of matching a text of `length` bytes, in visited items.
-    pub fn effort(&self, length: usize) -> u64 {
-        self.weight.matching.saturating_mul(length as u64) / MATCHED_AT_ONCE
+    /// The maximum work of searching a text once, in visited items. To tell it costs a time that is linear in the text.
+    pub fn effort(&self, text: &str) -> u64 {
+        let comparisons = self.weight.matching.saturating_mul(text.len() as u64);
+        let Some(gauge) = &self.gauge else { return comparisons / MATCHED_AT_ONCE };
+        let is_cheap = match &self.matcher {
+            Matcher::Plain(regex) => gauge.is_cheap(regex.as_str(), true, text.as_bytes()),
+            Matcher::Letters(alphabet, regex) => {
+                gauge.is_cheap(regex.as_str(), false, &alphabet.encode(text))
+            }
+        };
+        comparisons / if is_cheap { MATCHED_AT_ONCE } else { COMPARED_AT_ONCE }
     }
 }
 
@@ -115,7 +133,8 @@ pub fn compile(pattern: &str) -> Result<Pattern, String> {
             Matcher::Letters(alphabet, regex)
         }
     };
-    Ok(Pattern { matcher, weight })
+    let gauge = (weight.matching > LIGHT).then(|| Arc::new(Gauge::new()));
+    Ok(Pattern { matcher, weight, gauge })
 }
 
 /// The weight that a pattern would have ([`Pattern::weight`]); 1 for a malformed pattern.
@@ -328,7 +347,7 @@ mod tests {
             Alphabet::of(&parsed).unwrap_or_else(|| panic!("{pattern} has no alphabet"));
         let mut builder = bytes::RegexBuilder::new(&letters.to_string());
         let matcher = Matcher::Letters(alphabet, builder.unicode(false).build().unwrap());
-        let letters = Pattern { matcher, weight: Weight::same(1) };
+        let letters = Pattern { matcher, weight: Weight::same(1), gauge: None };
         let plain = Regex::new(&translated).unwrap();
         let found: Vec<_> = letters.matches(text).collect();
         let expected: Vec<_> = plain.find_iter(text).map(|found| found.range()).collect();
@@ -431,7 +450,11 @@ mod tests {
     fn domain_names_of_any_script_are_a_small_pattern() {
         let label = r"[a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)";
         let pattern = compile(&format!(r"^({label}(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}}$")).unwrap();
-        assert!(pattern.weight() < 4_000 && pattern.effort(256) < 500, "{}", pattern.weight());
+        assert!(pattern.weight() < 4_000, "{}", pattern.weight());
+        let name = format!("{}.example.com", "bücher".repeat(8));
+        for _ in 0..1000 {
+            assert!(pattern.effort(&name) < 500, "{}", pattern.effort(&name));
+        }
         assert!(pattern.is_match("bücher.例え.テスト"));
         assert!(!pattern.is_match("bücher.例え.テスト1") && !pattern.is_match(".de"));
     }

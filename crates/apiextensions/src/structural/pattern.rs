@@ -31,7 +31,7 @@ impl Pattern {
 
     /// The maximum cost of matching a text, in checks of small values.
     pub(super) fn effort(&self, text: &str) -> usize {
-        let effort = self.compiled().as_ref().map_or(0, |pattern| pattern.effort(text.len()));
+        let effort = self.compiled().as_ref().map_or(0, |pattern| pattern.effort(text));
         usize::try_from(effort).unwrap_or(usize::MAX)
     }
 

@@ -51,7 +51,7 @@ fn computed(pattern: &str) -> Result<Result<Pattern, String>, EvaluationError> {
 pub(crate) fn matches<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
     match text {
         Value::String(text) => {
-            work::count(pattern.effort(text.len()))?;
+            work::count(pattern.effort(text))?;
             Ok(Value::Bool(pattern.is_match(text)))
         }
         _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
@@ -61,7 +61,7 @@ pub(crate) fn matches<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'
 /// The first match in a text, or an empty text.
 pub(crate) fn find<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
     let Value::String(text) = text else { return Err(EvaluationError::NO_SUCH_OVERLOAD) };
-    work::count(pattern.effort(text.len()))?;
+    work::count(pattern.effort(text.as_str()))?;
     let found = pattern.matches(text.as_str()).next().unwrap_or_default();
     Ok(part(text, found))
 }
@@ -77,12 +77,12 @@ pub(crate) fn find_all<'a>(
     let mut found: Vec<Value<'a>> = Vec::new();
     let whole = text.as_str();
     let mut places = pattern.matches(whole);
-    let mut rest = whole.len();
+    let mut rest = whole;
     while found.len() < limit {
         // Each search may read the whole rest, even for a short match.
         work::count(pattern.effort(rest).saturating_add(1))?;
         let Some(place) = places.next() else { break };
-        rest = whole.len() - place.end;
+        rest = whole.get(place.end..).unwrap_or_default();
         found.push(part(text, place));
     }
     Ok(Value::from(found))
