@@ -38,3 +38,4 @@ pub use target::RestoreTarget;
 pub use writer::SnapshotWriter;
 
 pub(crate) use format::now_milliseconds;
+pub(crate) use restore::raised;

@@ -192,7 +192,7 @@ pub fn restore_embedded(
     let directory = directory.as_ref();
     let (mut reader, summary) = snapshot::open_verified(path)?;
     let mut restored = Restored {
-        revision: Revision(summary.header.revision.0.saturating_add(bump_revision)),
+        revision: snapshot::raised(summary.header.revision, bump_revision)?,
         keys: 0,
         expired: 0,
         resumed: false,

@@ -104,6 +104,16 @@ pub enum RestoreError {
         /// The store's error.
         source: StorageError,
     },
+    /// The store would begin near the end of the revisions. Nothing was changed.
+    #[error(
+        "the revision {of_snapshot} of the snapshot and {bump} more are too high: a store begins below 2^62"
+    )]
+    RevisionTooHigh {
+        /// The snapshot's revision.
+        of_snapshot: u64,
+        /// The revisions by which the store's revision was to exceed it.
+        bump: u64,
+    },
     /// There is a store already. Nothing was changed.
     #[error("{path}: there is a store already; a snapshot is restored where there is none")]
     StoreExists {

@@ -35,6 +35,8 @@ const REVISION_KEYS: &str = "pintle/snapshot-revision/";
 /// The number of writes to raise the revision after which their history is compacted.
 const COMPACT_AFTER: u64 = 200_000;
 const PAGE_KEYS: usize = 500;
+/// A restored store begins below this revision. Revisions are 64-bit numbers with a sign, so that as many remain.
+const REVISIONS_END: u64 = 1 << 62;
 
 /// The options of a restore.
 #[derive(Debug, Clone)]
@@ -104,9 +106,9 @@ pub async fn restore_snapshot(
 ) -> Result<Restored, RestoreError> {
     let (mut reader, summary) = snapshot::open_verified(path)?;
     let prefix = summary.header.prefix.clone();
+    let wanted = options.bump_revision.map(|bump| raised(summary.header.revision, bump)).transpose()?;
     let resumed = begin(&*target, &prefix, &summary.sha256).await?;
-    if let Some(beyond) = options.bump_revision {
-        let wanted = Revision(summary.header.revision.0.saturating_add(beyond));
+    if let Some(wanted) = wanted {
         raise_revision(&target, wanted, options.writers.max(1), progress).await?;
     }
     let now = now_milliseconds();
@@ -117,6 +119,15 @@ pub async fn restore_snapshot(
     target.remove(&marker(&prefix)).await?;
     let revision = target.revision().await?;
     Ok(Restored { keys, expired: summary.keys - keys, summary, revision, resumed })
+}
+
+/// The revision from which a restored store goes on.
+///
+/// # Errors
+/// [`RestoreError::RevisionTooHigh`].
+pub(crate) fn raised(of_snapshot: Revision, bump: u64) -> Result<Revision, RestoreError> {
+    let raised = of_snapshot.0.checked_add(bump).filter(|raised| *raised < REVISIONS_END);
+    raised.map(Revision).ok_or(RestoreError::RevisionTooHigh { of_snapshot: of_snapshot.0, bump })
 }
 
 fn marker(prefix: &str) -> Key {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     BoxFuture, EventKind, Key, ListRequest, MemoryStorage, Revision, Storage, StorageError, StorageEvent,
-    WatchRequest,
+    WatchRequest, restore_embedded,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -419,6 +419,24 @@ async fn the_revision_is_raised_as_told() {
         let revisions = revisions.iter().map(|kv| kv.mod_revision.0);
         let (low, high) = (revisions.clone().min().unwrap(), revisions.max().unwrap());
         assert!(low >= least && high <= most, "{bump_revision:?}: {low} to {high}");
+    }
+}
+
+#[tokio::test]
+async fn the_revision_is_not_raised_to_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.snap");
+    snapshot(&path).await;
+    for bump in [(1 << 62) - 1, i64::MAX as u64, u64::MAX] {
+        let target = Arc::new(MemoryStorage::new());
+        let options = RestoreOptions { bump_revision: Some(bump), writers: 8 };
+        let restored = restore_snapshot(target.clone(), &path, &options, &mut |_, _, _| {}).await;
+        assert!(matches!(&restored, Err(RestoreError::RevisionTooHigh { .. })), "{restored:?}");
+        assert_eq!(target.revision().await.unwrap(), Revision(1), "nothing was written");
+        let store = directory.path().join("store");
+        let restored = restore_embedded(&store, &path, bump, &mut |_, _| {});
+        assert!(matches!(&restored, Err(RestoreError::RevisionTooHigh { .. })), "{restored:?}");
+        assert!(!store.exists(), "nothing was made");
     }
 }
 
