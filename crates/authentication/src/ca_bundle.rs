@@ -1,7 +1,6 @@
 //! Trust anchors that can be replaced while they are in use.
 
 use arc_swap::ArcSwap;
-use pintle_go_forms::quote;
 use pintle_x509::TrustAnchors;
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 use std::sync::{
@@ -105,7 +104,7 @@ impl CaBundle {
         }
         let authorities = Authorities::parse(pem, self.next_generation.fetch_add(1, Ordering::Relaxed))?;
         self.current.store(Arc::new(authorities));
-        tracing::info!(bundle = quote(&self.name), "the certificates of authorities were exchanged");
+        tracing::info!(bundle = %self.name, "the certificates of authorities were exchanged");
         Ok(true)
     }
 }

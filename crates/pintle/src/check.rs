@@ -68,6 +68,8 @@ impl Problems {
         }
         self.note(options.tracing.load());
         self.store(&options);
+        let limits = (options.max_requests_inflight, options.max_mutating_requests_inflight);
+        self.note(options.priority_and_fairness.server_concurrency_limit(limits));
         if let Some(config) = self.note(enablement::resource_config(&options.runtime_config)) {
             let is_open = options.features.is_open(Gate::StorageVersionAPI);
             self.note(enablement::publishes_storage_versions(&config, is_open));
@@ -81,6 +83,9 @@ impl Problems {
         {
             if let Some(parent) = path.parent().filter(|parent| parent.exists() && !parent.is_dir()) {
                 self.note::<()>(Err(format!("--audit-log-path: {} is no directory", parent.display())));
+            }
+            if path.is_dir() {
+                self.note::<()>(Err(format!("--audit-log-path: {} is a directory", path.display())));
             }
             *path = directory.join("audit.log");
         }
@@ -116,12 +121,16 @@ impl Problems {
     }
 
     fn store(&mut self, options: &Options) {
+        let default = (!options.etcd_servers.is_empty()).then_some(options.etcd_servers.as_slice());
+        let clusters = default.into_iter().chain(options.etcd_servers_overrides.server_lists());
+        let checked = clusters.map(|servers| self.note(options.etcd_cluster(servers).check())).count();
         let files = [
             ("--etcd-cafile", &options.etcd_cafile),
             ("--etcd-certfile", &options.etcd_certfile),
             ("--etcd-keyfile", &options.etcd_keyfile),
         ];
-        for (flag, file) in files {
+        // Files without servers are not read by a start, and are told nevertheless.
+        for (flag, file) in files.into_iter().filter(|_| checked == 0) {
             if let Some(path) = file {
                 let read = fs::read(path).map_err(|error| format!("{flag}: {}: {error}", path.display()));
                 self.note(read);
@@ -151,7 +160,9 @@ impl Tokens {
     /// Checks the options and the files of keys, without an external signer.
     fn check(options: &Options) -> Result<(), RunError> {
         let own = &options.service_accounts;
-        pintle_service_account::TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref())?;
-        Ok(())
+        match own.signing_endpoint {
+            Some(_) => Ok(()),
+            None => Tokens::keys(options).map(drop),
+        }
     }
 }

@@ -14,7 +14,7 @@ use pintle_memcpy as _;
 use pintle_profiling::heap::Sampled;
 use pintle_schema::Schema;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};
-use std::{process::ExitCode, time::Duration};
+use std::{io::Write, process::ExitCode, time::Duration};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
 
@@ -168,7 +168,8 @@ async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
     tracing::info!(address = %running.address(), "serving");
     let kubeconfig =
         std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
-    println!("export KUBECONFIG={}", kubeconfig.display());
+    // Who reads it may be gone, or its disk full: the server serves nevertheless.
+    let _ = writeln!(std::io::stdout(), "export KUBECONFIG={}", kubeconfig.display());
     service_manager.ready();
     let unmapping = tokio::spawn(async {
         tokio::time::sleep(UNMAP_AFTER).await;

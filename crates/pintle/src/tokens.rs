@@ -44,10 +44,7 @@ impl Tokens {
                 max_expiration = own.max_expiration_with(longest).map_err(RunError::Options)?;
                 TokenKeys::external(signer)
             }
-            None if own.key_files.is_empty() && own.signing_key_file.is_none() => {
-                TokenKeys::generated(options.certificates_dir().join("service-account.key"))?
-            }
-            None => TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref())?,
+            None => Tokens::keys(options)?,
         };
         let keys = Arc::new(keys);
         let audiences = own.audiences().to_vec();
@@ -62,6 +59,15 @@ impl Tokens {
             })
         });
         Ok(Tokens { keys, issuer, reviewer: Arc::new(TokenReviewer::new(audiences)), signer_metrics })
+    }
+
+    /// The keys in the configured files, or those that the server generates.
+    pub(crate) fn keys(options: &Options) -> Result<TokenKeys, RunError> {
+        let own = &options.service_accounts;
+        Ok(match own.key_files.is_empty() && own.signing_key_file.is_none() {
+            true => TokenKeys::generated(options.certificates_dir().join("service-account.key"))?,
+            false => TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref())?,
+        })
     }
 
     /// The documents by which others verify the tokens; `None` when the issuer is not a URL that supports discovery.

@@ -271,6 +271,45 @@ fn a_configuration_is_checked_with_its_gates() {
     assert!(!is_valid && problems.join("\n").contains("Object 'apiVersion' is missing"), "{problems:?}");
 }
 
+/// What a start refuses, too.
+#[test]
+fn a_configuration_with_which_no_server_starts_is_not_valid() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(file("junk"), "junk").unwrap();
+    fs::write(file("policy.yaml"), "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]")
+        .unwrap();
+    for own in ["ca.key", "service-account.key"] {
+        fs::create_dir(file(&format!("of-{own}"))).unwrap();
+        fs::write(dir.path().join(format!("of-{own}")).join(own), "junk").unwrap();
+    }
+    fs::create_dir(file("half")).unwrap();
+    fs::write(file("half/ca.crt"), "the certificate of an authority").unwrap();
+    let junk = format!("--etcd-cafile={}", file("junk"));
+    let own = |of: &str| format!("--cert-dir={}", file(of));
+    let (policy, directory) =
+        (format!("--audit-policy-file={}", file("policy.yaml")), format!("--audit-log-path={}", file("")));
+    let rows: [(&[&str], &str); 9] = [
+        (&["--etcd-servers=foo"], "it has no port"),
+        (&["--etcd-servers=https://127.0.0.1:1"], "needs the file with its authority"),
+        (&["--etcd-servers=https://127.0.0.1:1", &junk], "there is no certificate in it"),
+        (&["--etcd-servers-overrides=/events#foo"], "it has no port"),
+        (
+            &["--max-requests-inflight=0", "--max-mutating-requests-inflight=0"],
+            "they must add up to something positive",
+        ),
+        (&[&own("of-ca.key")], "ca.key: "),
+        (&[&own("of-service-account.key")], "service-account.key"),
+        (&[&own("half")], "is missing: restore it"),
+        (&[&policy, &directory], "is a directory"),
+    ];
+    for (arguments, expected) in rows {
+        let (is_valid, problems) =
+            check(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>());
+        assert!(!is_valid && problems.join("\n").contains(expected), "{arguments:?}: {problems:?}");
+    }
+}
+
 #[test]
 fn all_problems_of_a_configuration_are_told() {
     let pki = tempfile::tempdir().unwrap();

@@ -63,6 +63,18 @@ impl EtcdOptions {
         }
     }
 
+    /// Checks the endpoints and the files, and connects to nothing.
+    ///
+    /// # Errors
+    /// What [`EtcdStorage::open`](super::EtcdStorage::open) reports before it connects, or when it does.
+    pub fn check(&self) -> Result<(), EtcdOpenError> {
+        let targets = self.targets()?;
+        match targets.iter().any(|target| target.tls.is_some()) || self.has_tls() {
+            true => self.tls_config().map(drop),
+            false => Ok(()),
+        }
+    }
+
     /// Parses and checks the endpoints.
     pub(super) fn targets(&self) -> Result<Vec<Target>, EtcdOpenError> {
         if self.endpoints.is_empty() {
