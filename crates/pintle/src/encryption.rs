@@ -73,27 +73,31 @@ impl EncryptionAtRest {
     where
         F: Future<Output = Result<T, RunError>>,
     {
-        let is_unwell = || self.encryption.as_ref().is_some_and(|encryption| encryption.health().is_err());
+        let unwell = || self.encryption.as_ref().and_then(|encryption| encryption.health().err());
+        let mut reason = None;
         let mut unwell_at: Option<Instant> = None;
         let mut deadline: Option<Instant> = None;
         loop {
-            if is_unwell() {
-                unwell_at = Some(Instant::now());
+            if let Some(why) = unwell() {
+                (reason, unwell_at) = (Some(why), Some(Instant::now()));
             }
             let error = match start().await {
                 Err(RunError::Bootstrap(error)) => error,
                 outcome => return outcome,
             };
             // The start may have waited long for the caches before it failed.
-            if is_unwell() {
-                unwell_at = Some(Instant::now());
+            if let Some(why) = unwell() {
+                (reason, unwell_at) = (Some(why), Some(Instant::now()));
             }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + START_PATIENCE);
             let was_unwell = unwell_at.is_some_and(|at| at.elapsed() < SETTLING);
-            if !was_unwell || Instant::now() >= deadline {
+            let Some(why) = reason.as_ref().filter(|_| was_unwell) else {
                 return Err(RunError::Bootstrap(error));
+            };
+            if Instant::now() >= deadline {
+                return Err(RunError::KeyService { why: why.clone(), error });
             }
-            tracing::warn!(error = error.message, "waiting for the key services");
+            tracing::warn!(error = error.message, why, "waiting for the key services");
             tokio::time::sleep(START_RETRY).await;
         }
     }

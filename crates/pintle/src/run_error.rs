@@ -87,6 +87,14 @@ pub enum RunError {
     /// Creating the objects of a new server failed.
     #[error("making the objects of a fresh server: {0}")]
     Bootstrap(Status),
+    /// Creating the objects of a new server failed, and the key service that encrypts them has not become healthy.
+    #[error("waiting for a key service ({why}): making the objects of a fresh server: {error}")]
+    KeyService {
+        /// The result of the key service's health check.
+        why: String,
+        /// The error of the objects.
+        error: Status,
+    },
     /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
