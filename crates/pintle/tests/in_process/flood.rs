@@ -1,10 +1,11 @@
 //! Tests a flood of requests from one client: the latency of other clients hardly changes.
 //!
-//! Time is simulated: requests take some milliseconds of it, and the test does not wait for them.
+//! Where time counts it is simulated: requests take some milliseconds of it, and the tests do not wait for them.
 
 use crate::overload::ByName;
 use bytes::Bytes;
 use http::Request;
+use parking_lot::{Mutex, RwLock};
 use pintle_apiserver::{
     base::{body::RequestBody, handler::Handler, request::Request as ApiRequest, response::text},
     filters::{ChainConfig, chain},
@@ -15,6 +16,7 @@ use pintle_flowcontrol::{
     Clock, FlowControl, FlowControlConfig, FlowControlMetrics, ResourceStats, ResourceStatsSource,
     bootstrap::{Requirement, flow_schemas, priority_levels},
 };
+use pintle_offload::leave_worker;
 use std::{
     sync::{
         Arc,
@@ -186,6 +188,60 @@ async fn a_refusal_says_when_to_come_again_and_what_it_was_taken_for() {
     assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"));
     assert!(header("x-kubernetes-pf-flowschema-uid").is_some());
     assert!(header("x-kubernetes-pf-prioritylevel-uid").is_some());
+}
+
+/// Requests with much work have few threads, on which users take turns.
+#[test]
+fn many_large_requests_of_one_user_delay_another_by_few_of_them() {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let [arrived, running] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    // The paths in the order of the requests' ends, with the threads.
+    let ended = Arc::new(Mutex::new(Vec::new()));
+    let gate = Arc::new(RwLock::new(()));
+    let handler = {
+        let shared = (arrived.clone(), running.clone(), ended.clone(), gate.clone());
+        Handler::new(move |request: ApiRequest| {
+            let (arrived, running, ended, gate) = shared.clone();
+            async move {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                leave_worker().await;
+                running.fetch_add(1, Ordering::SeqCst);
+                // Stands for long work.
+                drop(gate.try_read_for(Duration::from_secs(30)));
+                ended.lock().push((request.uri().path().to_owned(), std::thread::current().id()));
+                text(200, "done")
+            }
+        })
+    };
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let handler = chain(ChainConfig::new(metrics, Arc::new(ByName), Arc::new(AlwaysAllow)), handler);
+    let begin = |user: &'static str| {
+        let handler = handler.clone();
+        runtime.spawn(async move { ask(&handler, user, &format!("/api/v1/namespaces/{user}/pods")).await.0 })
+    };
+    let wait_for = |count: &AtomicUsize, least: usize| {
+        let begun = std::time::Instant::now();
+        while count.load(Ordering::SeqCst) < least {
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            std::thread::yield_now();
+        }
+    };
+    let closed = gate.write();
+    let mut flood: Vec<_> = (0..threads).map(|_| begin("flood")).collect();
+    wait_for(&running, threads);
+    flood.extend((0..8 * threads).map(|_| begin("flood")));
+    wait_for(&arrived, 9 * threads);
+    let quiet = begin("quiet");
+    wait_for(&arrived, 9 * threads + 1);
+    drop(closed);
+    for request in flood.into_iter().chain([quiet]) {
+        assert_eq!(runtime.block_on(request).unwrap(), 200);
+    }
+    let ended = ended.lock();
+    let (quiet, thread) = ended.iter().enumerate().find(|(_, (path, _))| path.contains("quiet")).unwrap();
+    let before = ended.iter().take(quiet).filter(|(_, other)| *other == thread.1).count();
+    assert!(before <= 2, "it waited for the one that ran, and for {} more", before - 1);
 }
 
 /// A write that has started continues without its client; a queued one leaves the queue.
