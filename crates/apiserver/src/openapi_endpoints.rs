@@ -11,7 +11,7 @@ use crate::{
     },
     server::PlainEndpoints,
 };
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use jiff::{SignedDuration, Timestamp};
 use pintle_offload::aside;
 use pintle_openapi::{Document, OpenApi};
@@ -54,16 +54,16 @@ impl PlainEndpoints for OpenApiEndpoints {
     fn serve(&self, request: &Request) -> Option<Response> {
         let path = request.uri().path().strip_prefix("/openapi/")?;
         // The documents are served for every method.
-        let headers = request.headers();
+        let (method, headers) = (request.method(), request.headers());
         match path {
-            "v2" => Some(aside(|| self.v2(headers))),
+            "v2" => Some(aside(|| self.v2(method, headers))),
             // Kube-apiserver sends the index as plain text.
             "v3" => {
                 let response = with_content_type(200, "text/plain; charset=utf-8", Body::empty());
                 // The index may change twice within a second, which dates cannot express.
                 let mut headers = headers.clone();
                 headers.remove(header::IF_MODIFIED_SINCE);
-                Some(serve_content(&headers, response, SystemTime::now(), || {
+                Some(serve_content(method, &headers, response, SystemTime::now(), || {
                     aside(|| self.documents.v3_index()).into()
                 }))
             }
@@ -71,7 +71,7 @@ impl PlainEndpoints for OpenApiEndpoints {
                 let key = path.strip_prefix("v3/")?;
                 let query = Query::parse(request.uri().query().unwrap_or_default());
                 let hash = query.first("hash").filter(|hash| !hash.is_empty());
-                Some(aside(|| self.v3(key, hash, headers)))
+                Some(aside(|| self.v3(key, hash, method, headers)))
             }
         }
     }
@@ -82,10 +82,10 @@ impl PlainEndpoints for OpenApiEndpoints {
 }
 
 impl OpenApiEndpoints {
-    fn v2(&self, headers: &HeaderMap) -> Response {
+    fn v2(&self, method: &Method, headers: &HeaderMap) -> Response {
         match wanted_form(headers, "v2") {
-            Ok(Form::Json) => document(&self.documents.v2(), JSON, headers),
-            Ok(Form::Protobuf) => document(&self.documents.v2_protobuf(), V2_PROTOBUF, headers),
+            Ok(Form::Json) => document(&self.documents.v2(), JSON, method, headers),
+            Ok(Form::Protobuf) => document(&self.documents.v2_protobuf(), V2_PROTOBUF, method, headers),
             Err(_) => {
                 let mut response = empty(406);
                 response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -95,7 +95,7 @@ impl OpenApiEndpoints {
         }
     }
 
-    fn v3(&self, key: &str, hash: Option<&str>, headers: &HeaderMap) -> Response {
+    fn v3(&self, key: &str, hash: Option<&str>, method: &Method, headers: &HeaderMap) -> Response {
         let form = match wanted_form(headers, "v3") {
             Ok(form) => form,
             Err(_) if self.documents.v3_document(key).is_none() => return empty(404),
@@ -113,9 +113,9 @@ impl OpenApiEndpoints {
         };
         let Some(found) = found else { return empty(404) };
         match hash {
-            None => document(&found, content_type, headers),
+            None => document(&found, content_type, method, headers),
             Some(hash) if hash == found.hash() => {
-                let mut response = document(&found, content_type, headers);
+                let mut response = document(&found, content_type, method, headers);
                 let forever = HeaderValue::from_static("public, immutable");
                 response.headers_mut().insert(header::CACHE_CONTROL, forever);
                 insert(response.headers_mut(), header::EXPIRES, &expiry());
@@ -165,7 +165,7 @@ enum Refusal {
 }
 
 /// The response with a document, compressed for clients that accept gzip.
-fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Response {
+fn document(document: &Document, content_type: &str, method: &Method, headers: &HeaderMap) -> Response {
     let text =
         |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let gzip = text(header::ACCEPT_ENCODING).split(',').any(|coding| coding.trim() == "gzip");
@@ -177,7 +177,7 @@ fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Res
     insert(own, header::ETAG, &format!("\"{}\"", document.hash()));
     own.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     own.append(header::VARY, HeaderValue::from_static("Accept"));
-    serve_content(headers, response, document.made(), || match gzip {
+    serve_content(method, headers, response, document.made(), || match gzip {
         true => {
             let pieces = document.gzip_pieces();
             Content {

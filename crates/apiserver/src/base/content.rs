@@ -8,7 +8,7 @@ use crate::base::{
     response::{Response, text},
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::{
     ops::Range,
     time::{SystemTime, UNIX_EPOCH},
@@ -51,11 +51,13 @@ impl Content {
     }
 }
 
-/// Answers a GET or a HEAD with a document that was last modified at `made`.
+/// Answers a request of any method with a document that was last modified at `made`.
 ///
-/// `response` has the headers of the answer. Conditions are compared with its `ETag`. A response with a
+/// Only a GET or a HEAD is told that the document was not modified; other methods fail where an entity tag is known, and
+/// ignore `If-Modified-Since` and `If-Range`. `response` has the headers of the answer. Conditions are compared with its `ETag`. A response with a
 /// `Content-Encoding` is encoded already and is served whole. `content` is called only if the document is sent.
 pub fn serve_content(
+    method: &Method,
     request: &HeaderMap,
     mut response: Response,
     made: SystemTime,
@@ -63,7 +65,9 @@ pub fn serve_content(
 ) -> Response {
     let made = truncated(made);
     insert(response.headers_mut(), header::LAST_MODIFIED, &httpdate::fmt_http_date(made));
-    let conditions = Conditions { request, etag: response.headers().get(header::ETAG).cloned(), made };
+    let etag = response.headers().get(header::ETAG).cloned();
+    let reads = [Method::GET, Method::HEAD].contains(method);
+    let conditions = Conditions { reads, request, etag, made };
     match conditions.outcome() {
         Outcome::Send => {}
         Outcome::NotModified => {
@@ -131,6 +135,8 @@ enum Outcome {
 
 /// The conditional headers of a request, and the values that they are compared with.
 struct Conditions<'a> {
+    /// Whether the method is GET or HEAD.
+    reads: bool,
     request: &'a HeaderMap,
     etag: Option<HeaderValue>,
     made: SystemTime,
@@ -144,18 +150,19 @@ impl Conditions<'_> {
         };
         let is_known = match self.text(header::IF_NONE_MATCH) {
             Some(tags) => self.names_etag(tags, is_weak_match),
-            None => self.date(header::IF_MODIFIED_SINCE).is_some_and(|date| self.made <= date),
+            None => self.reads && self.date(header::IF_MODIFIED_SINCE).is_some_and(|date| self.made <= date),
         };
         match (holds, is_known) {
             (false, _) => Outcome::Failed,
-            (true, true) => Outcome::NotModified,
+            (true, true) if self.reads => Outcome::NotModified,
+            (true, true) => Outcome::Failed,
             (true, false) => Outcome::Send,
         }
     }
 
     /// The requested range, unless `If-Range` names another state of the document.
     fn range(&self) -> Option<&str> {
-        let is_current = match self.text(header::IF_RANGE) {
+        let is_current = match self.text(header::IF_RANGE).filter(|_| self.reads) {
             None => true,
             Some(text) => match next_etag(text) {
                 Some((tag, _)) => is_strong_match(tag, self.etag()),
@@ -291,6 +298,10 @@ mod tests {
 
     /// The answer to a request for `0123456789` with the tag `"a"`: code, content range and content.
     fn ask(headers: &[(HeaderName, &str)]) -> (u16, String, String) {
+        ask_by(&Method::GET, headers)
+    }
+
+    fn ask_by(method: &Method, headers: &[(HeaderName, &str)]) -> (u16, String, String) {
         let headers: HeaderMap = headers
             .iter()
             .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
@@ -298,7 +309,7 @@ mod tests {
         let mut response = with_content_type(200, "text/plain", Bytes::new());
         response.headers_mut().insert(header::ETAG, HeaderValue::from_static("\"a\""));
         let made = httpdate::parse_http_date(MADE).unwrap() + std::time::Duration::from_millis(900);
-        let response = serve_content(&headers, response, made, || {
+        let response = serve_content(method, &headers, response, made, || {
             let pieces = ["012", "345", "6789"].map(|piece| Bytes::from_static(piece.as_bytes()));
             Content { length: 10, pieces: Box::new(pieces.into_iter()) }
         });
@@ -336,6 +347,20 @@ mod tests {
         check(&[(header::IF_MATCH, "W/\"a\"")], 412);
         check(&[(header::IF_UNMODIFIED_SINCE, EARLIER)], 412);
         check(&[(header::IF_UNMODIFIED_SINCE, MADE)], 200);
+    }
+
+    #[test]
+    fn a_method_that_does_not_read_is_not_told_that_nothing_was_modified() {
+        let check = |method: Method, header: HeaderName, value: &str, code: u16| {
+            assert_eq!(ask_by(&method, &[(header.clone(), value)]).0, code, "{method} {header}: {value}");
+        };
+        check(Method::HEAD, header::IF_NONE_MATCH, "*", 304);
+        check(Method::OPTIONS, header::IF_NONE_MATCH, "*", 412);
+        check(Method::POST, header::IF_NONE_MATCH, "\"a\"", 412);
+        check(Method::POST, header::IF_NONE_MATCH, "\"b\"", 200);
+        check(Method::POST, header::IF_MODIFIED_SINCE, MADE, 200);
+        let range = [(header::RANGE, "bytes=0-0"), (header::IF_RANGE, EARLIER)];
+        assert_eq!(ask_by(&Method::POST, &range).0, 206);
     }
 
     #[test]
