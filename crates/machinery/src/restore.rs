@@ -57,7 +57,7 @@ pub fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
     }
 }
 
-/// The error of a type's own JSON decoder, which does not know the position of the value.
+/// The error of a type's own JSON decoder, which knows only the position inside of its value.
 fn own_decoder_problem(value: &Value, schema: SchemaRef<'_>) -> Option<String> {
     json::from_value(value, schema).err().map(|error| error.to_string())
 }
@@ -193,6 +193,34 @@ mod tests {
             "json: cannot unmarshal number 99999999999 into Go value of type int32",
         );
         check(json!({"spec": {"sessionAffinity": 1}}), "cannot convert int64 to v1.ServiceAffinity");
+    }
+
+    #[test]
+    fn a_decoder_that_does_not_know_its_position_knows_the_fields_below() {
+        let schema =
+            Schema::builtin().by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap();
+        let check = |items: Value, expected: &str| {
+            let root = json!({"openAPIV3Schema": {"properties": {"a": {"items": items}}}});
+            let definition = json!({"spec": {"versions": [{"schema": root}]}});
+            let expected = format!("json: cannot unmarshal number into Go {expected}");
+            assert_eq!(problem(&definition, schema), Some(expected), "{definition}");
+        };
+        check(json!({"type": 1}), "struct field JSONSchemaProps.type of type string");
+        check(
+            json!({"properties": {"b": {"type": 1}}}),
+            "struct field JSONSchemaProps.properties.type of type string",
+        );
+        check(
+            json!({"externalDocs": {"url": 1}}),
+            "struct field ExternalDocumentation.externalDocs.url of type string",
+        );
+        // Of a second decoder, the struct that holds its value is named.
+        check(json!({"items": {"type": 1}}), "struct field JSONSchemaProps.items.type of type string");
+        check(
+            json!({"items": {"externalDocs": {"url": 1}}}),
+            "struct field JSONSchemaProps.items.externalDocs.url of type string",
+        );
+        check(json!([1]), "value of type v1.JSONSchemaProps");
     }
 
     #[test]

@@ -222,8 +222,8 @@ enum Step<'d, 's> {
 struct Decoder<'d, 's> {
     parser: Parser<'d>,
     path: Vec<Step<'d, 's>>,
-    /// The length of the path to the outermost type with a decoder of its own, inside such a type: messages name the
-    /// struct that holds this type, with the full path.
+    /// The length of the path to the outermost type with a decoder of its own that a struct holds, inside such a type:
+    /// messages name that struct, with the full path.
     own_decoder_at: Option<usize>,
     problems: Findings<StrictProblem>,
     empty_fields: Findings<EmptyField>,
@@ -701,7 +701,8 @@ impl<'d, 's> Decoder<'d, 's> {
     /// Reads a value of a type that calls the decoder afresh: not strict, and the first wrong type ends the decoding.
     fn own_decoder(&mut self, schema: SchemaRef<'s>) -> Fallible<Option<Value>> {
         let own_decoder_at = self.own_decoder_at;
-        self.own_decoder_at = own_decoder_at.or(Some(self.path.len()));
+        let is_held = self.path.iter().any(|step| matches!(step, Step::Field(..)));
+        self.own_decoder_at = own_decoder_at.or_else(|| is_held.then_some(self.path.len()));
         let muted = std::mem::replace(&mut self.muted, true);
         let failure = self.failure.take();
         let value = self.value(schema, None);
