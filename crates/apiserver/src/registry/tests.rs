@@ -441,6 +441,57 @@ async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
     }
 }
 
+/// Refuses everything with a conflict.
+struct Conflicting;
+
+impl Validation for Conflicting {
+    fn validate<'a>(&'a self, _: &'a Value, _: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>> {
+        let refused = Status::conflict(&GroupResource::new("", "configmaps"), "x", "no");
+        Box::pin(std::future::ready(Err(refused)))
+    }
+}
+
+#[tokio::test]
+async fn a_generated_name_is_a_free_one_if_possible() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    fixture.create(config_map("a0"), false).await.unwrap();
+    // The cache has seen the object after a consistent read.
+    let resource = fixture.store.resource().group_resource();
+    Registry::get(&*fixture.stores, &resource, "n", "a0").await.unwrap();
+    let generated = Mutex::new(0);
+    let free_name = async |taken: usize| {
+        *generated.lock() = 0;
+        let generate = || {
+            let mut generated = generated.lock();
+            *generated += 1;
+            format!("a{}", usize::from(*generated > taken))
+        };
+        (fixture.store.free_name("n", generate).await, *generated.lock())
+    };
+    assert_eq!(free_name(0).await, ("a1".to_owned(), 1));
+    assert_eq!(free_name(7).await, ("a1".to_owned(), 8));
+    assert_eq!(free_name(100).await, ("a0".to_owned(), 8));
+}
+
+#[tokio::test]
+async fn only_a_name_that_is_taken_is_told_as_a_conflict_of_generated_names() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let mut kept = config_map("kept");
+    kept.set("metadata.finalizers", json!(["x.example.com/a"]));
+    fixture.create(kept, false).await.unwrap();
+    fixture.delete("kept", DeleteOptions::default()).await.unwrap();
+    let create = async |validate: &dyn Validation| {
+        let mut object = config_map("kept");
+        object.set("metadata.generateName", "a-");
+        let (context, warnings) = (fixture.context("", false), Warnings::default());
+        fixture.store.create(&context, object, validate, &warnings).await.err().unwrap()
+    };
+    let expected = "object is being deleted: configmaps \"kept\" already exists, the server was not able to generate a \
+                    unique name for the object";
+    assert_eq!(create(&AcceptAll).await.message, expected);
+    assert_eq!(create(&Conflicting).await.reason, StatusReason::Conflict);
+}
+
 #[tokio::test]
 async fn a_self_link_is_dropped_when_an_object_is_stored() {
     struct Link;
