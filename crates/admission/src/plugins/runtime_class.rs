@@ -3,6 +3,7 @@
 
 use super::tolerations::{self, Toleration};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
+use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Quantity, Status, Text, Value, ValueExt};
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ impl RuntimeClass {
             Some(class) => Ok(Some(class)),
             None => Err(match AdmissionRequest::unusable_name(name) {
                 Some(why) => Status::unknown(why),
-                None => request.forbidden(format!("pod rejected: RuntimeClass \"{name}\" not found")),
+                None => request.forbidden(format!("pod rejected: RuntimeClass {} not found", quote(name))),
             }),
         }
     }
@@ -183,6 +184,7 @@ mod tests {
     fn what_contradicts_the_class_is_refused() {
         let check = |spec: Value, message: &str| assert_eq!(create(spec).unwrap_err(), message);
         check(json!({"runtimeClassName": "none"}), "pod rejected: RuntimeClass \"none\" not found");
+        check(json!({"runtimeClassName": "\0"}), "pod rejected: RuntimeClass \"\\x00\" not found");
         check(json!({"runtimeClassName": "full", "overhead": {"cpu": "1"}}), OVERHEAD_DIFFERS);
         check(
             json!({"overhead": {"cpu": "1"}}),
