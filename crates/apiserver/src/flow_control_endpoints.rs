@@ -4,7 +4,7 @@
 use crate::{
     base::{
         query::Query,
-        request::Request,
+        request::{Request, path_of},
         response::{Response, text},
     },
     server::PlainEndpoints,
@@ -19,7 +19,7 @@ const ROOT: &str = "/debug/api_priority_and_fairness/";
 
 impl PlainEndpoints for FlowControlEndpoints {
     fn serve(&self, request: &Request) -> Option<Response> {
-        let dump = match request.uri().path().strip_prefix(ROOT)? {
+        let dump = match path_of(request.uri()).strip_prefix(ROOT)? {
             "dump_priority_levels" => self.0.dump_priority_levels(),
             "dump_queues" => self.0.dump_queues(),
             "dump_requests" => {

@@ -6,7 +6,7 @@ use crate::{
         content::{Content, serve_content},
         negotiation::accept_clauses,
         query::Query,
-        request::Request,
+        request::{Request, path_of},
         response::{Response, empty, with_content_type},
     },
     server::PlainEndpoints,
@@ -48,11 +48,12 @@ enum Form {
 
 impl PlainEndpoints for OpenApiEndpoints {
     fn turns(&self, request: &Request) -> Option<&Semaphore> {
-        request.uri().path().starts_with("/openapi/").then_some(&self.turns)
+        path_of(request.uri()).starts_with("/openapi/").then_some(&self.turns)
     }
 
     fn serve(&self, request: &Request) -> Option<Response> {
-        let path = request.uri().path().strip_prefix("/openapi/")?;
+        let path = path_of(request.uri());
+        let path = path.strip_prefix("/openapi/")?;
         // The documents are served for every method.
         let (method, headers) = (request.method(), request.headers());
         match path {

@@ -347,7 +347,7 @@ pub(crate) async fn serve_debug(
     request: Request,
 ) -> Result<Response, Request> {
     if let Some(setter) = verbosity
-        && debug_flags::serves(request.uri().path())
+        && debug_flags::serves(&path_of(request.uri()))
     {
         return Ok(debug_flags::serve(setter, request).await);
     }

@@ -2,7 +2,7 @@
 
 use crate::base::{
     body::Body,
-    request::Request,
+    request::{Request, path_of},
     response::{Response, with_content_type},
 };
 use http::{HeaderValue, Method, header};
@@ -22,7 +22,7 @@ pub(super) fn serves(path: &str) -> bool {
 
 /// Answers a request for a flag.
 pub(super) async fn serve(setter: &VerbositySetter, request: Request) -> Response {
-    if request.uri().path() != "/debug/flags/v" {
+    if path_of(request.uri()) != "/debug/flags/v" {
         return with_content_type(200, "text/html; charset=utf-8", Body::from(INDEX.to_owned()));
     }
     if *request.method() != Method::PUT {

@@ -4,7 +4,7 @@ use super::Front;
 use crate::{
     base::{
         body::Body,
-        request::Request,
+        request::{Request, path_of},
         response::{Response, json_failure, text, with_content_type},
     },
     metrics::Format,
@@ -17,8 +17,7 @@ use std::io::Write;
 
 /// Answers a request for metrics; `None` for other paths.
 pub(super) async fn serve(front: &Front, request: &Request) -> Option<Response> {
-    let path = request.uri().path();
-    let is_slis = match path {
+    let is_slis = match &*path_of(request.uri()) {
         "/metrics" => false,
         "/metrics/slis" => true,
         _ => return None,

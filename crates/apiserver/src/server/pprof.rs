@@ -5,7 +5,7 @@
 
 use crate::base::{
     body::Body,
-    request::Request,
+    request::{Request, path_of},
     response::{Response, empty, with_content_type},
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -42,7 +42,7 @@ impl Profiles {
 
     /// Answers a request; `Err` gives it back if its path belongs to others.
     pub(crate) async fn serve(&self, request: Request) -> Result<Response, Request> {
-        let name = match request.uri().path().strip_prefix("/debug/pprof") {
+        let name = match path_of(request.uri()).strip_prefix("/debug/pprof") {
             Some("") => return Ok(redirect(request.method())),
             Some(rest) if rest.starts_with('/') => rest.get(1..).unwrap_or_default().to_owned(),
             _ => return Err(request),

@@ -185,3 +185,22 @@ async fn wait_for<T>(mut condition: impl AsyncFnMut() -> Option<T>) -> T {
     };
     tokio::time::timeout(PATIENCE, answer).await.expect("what is waited for comes")
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_are_compared_without_their_encoding() {
+    let server = Server::start().await;
+    for (encoded, plain) in [
+        ("/openapi%2fv3", "/openapi/v3"),
+        ("/openapi/v3/apis%2fcoordination.k8s.io%2Fv1", "/openapi/v3/apis/coordination.k8s.io/v1"),
+        ("/debug/api_priority_and_fairness/dump%5fqueues", "/debug/api_priority_and_fairness/dump_queues"),
+    ] {
+        let answers =
+            [server.send(&format!("GET {encoded}")).await, server.send(&format!("GET {plain}")).await];
+        let [encoded, plain] =
+            answers.map(|answer| (answer.status, answer.header("content-type").to_owned()));
+        assert_eq!(encoded, plain);
+        assert_eq!(plain.0, 200);
+    }
+    assert_eq!(server.send("GET /%6detrics").await.status, 200);
+    server.stop().await;
+}
