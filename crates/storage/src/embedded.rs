@@ -28,7 +28,6 @@ mod open_error;
 mod options;
 mod schema;
 
-mod disk;
 mod paths;
 mod value;
 mod wal;

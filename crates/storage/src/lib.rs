@@ -11,6 +11,7 @@
 
 mod compression;
 pub mod contract;
+mod disk;
 mod embedded;
 mod error;
 mod etcd;

@@ -32,6 +32,20 @@ pub fn write(
     failure.map_or(Ok(()), Err)
 }
 
+/// Truncates a file to `length` bytes.
+///
+/// # Errors
+/// Those of `truncate`, and faults.
+pub fn truncate(path: &Path, length: u64, truncate: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if let Some((disk, file)) = Disk::of(path) {
+        if let Some(effect) = disk.fault(Call::Truncate, &file) {
+            return Err(error(effect));
+        }
+        disk.note(|| Operation::Truncate { file, length });
+    }
+    truncate()
+}
+
 /// Opens a file, and creates it if it does not exist.
 ///
 /// # Errors

@@ -6,7 +6,6 @@
 
 use super::{
     damage::database_error,
-    disk,
     header::{APPLICATION_ID, WAL_MODE, write_mode},
     journal, lock,
     meta::Meta,
@@ -14,7 +13,7 @@ use super::{
     paths,
     schema::{FORMAT_VERSION, PAGE_SIZE, SCHEMA},
 };
-use crate::{Revision, snapshot::RestoreError};
+use crate::{Revision, disk, snapshot::RestoreError};
 use rusqlite::Connection;
 use std::{
     fs, io,
@@ -94,7 +93,9 @@ fn make<E: From<OpenError>>(
         let source = io::Error::other("the file system does not take a write-ahead log");
         return Err(OpenError::Io { path: new, source }.into());
     }
-    disk::publish(&new, &path).map_err(|source| OpenError::Io { path: path.clone(), source })?;
+    disk::sync_whole(&new)
+        .and_then(|()| disk::rename(&new, &path))
+        .map_err(|source| OpenError::Io { path: path.clone(), source })?;
     Ok(sync_directory(directory)?)
 }
 

@@ -19,8 +19,8 @@ mod read;
 pub(super) use format::{JournaledWrite, encode_write};
 pub(super) use read::{Found, newest, read};
 
-use super::disk::{DiskFile, remove_if_there};
 use crate::Revision;
+use crate::disk::{DiskFile, remove_if_there};
 use format::{BATCH_HEADER, BatchHeader, SECTOR, SegmentHeader};
 use std::{
     fs::File,

@@ -1,6 +1,6 @@
 //! The paths of a store's files, except the journal's.
 
-use super::disk;
+use crate::disk;
 use std::{
     io,
     path::{Path, PathBuf},

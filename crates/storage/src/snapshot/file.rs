@@ -5,10 +5,13 @@
 //! name overwrites it. Only the owner can read the files: they contain secrets.
 
 use super::{SnapshotError, SnapshotHeader, SnapshotRecord, SnapshotSummary, SnapshotWriter};
-use crate::snapshot::SaveError;
+use crate::{
+    disk::{self, Appender, DiskFile},
+    snapshot::SaveError,
+};
 use std::{
     ffi::OsString,
-    fs::{self, File, TryLockError},
+    fs::TryLockError,
     io::{self, BufWriter},
     path::{Path, PathBuf},
 };
@@ -18,7 +21,7 @@ pub struct SnapshotFile {
     path: PathBuf,
     partial: PathBuf,
     overwrite: bool,
-    writer: Option<SnapshotWriter<BufWriter<File>>>,
+    writer: Option<SnapshotWriter<BufWriter<Appender>>>,
 }
 
 impl SnapshotFile {
@@ -38,13 +41,14 @@ impl SnapshotFile {
         let partial = PathBuf::from(partial);
         let failed = |source| SnapshotError::Io { path: partial.clone(), source };
         let file = private(&partial).map_err(failed)?;
-        match file.try_lock() {
+        match file.file().try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(SnapshotError::Busy { path: partial }),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        file.set_len(0).map_err(failed)?;
-        let writer = SnapshotWriter::new(BufWriter::with_capacity(1 << 18, file), header).map_err(failed)?;
+        file.truncate(0).map_err(failed)?;
+        let output = BufWriter::with_capacity(1 << 18, Appender::new(file));
+        let writer = SnapshotWriter::new(output, header).map_err(failed)?;
         Ok(SnapshotFile { path: path.to_owned(), partial, overwrite, writer: Some(writer) })
     }
 
@@ -79,11 +83,11 @@ impl SnapshotFile {
         // The unfinished file is removed after any failure.
         let partial = Remove(Some(&self.partial));
         let (output, summary) = writer.finish().map_err(failed)?;
-        let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)?;
+        let _lock = output.into_inner().map_err(|error| failed(error.into_error()))?;
+        disk::sync_whole(&self.partial).map_err(failed)?;
         refuse_existing(&self.path, self.overwrite)?;
         let named = |source| SnapshotError::Io { path: self.path.clone(), source };
-        fs::rename(&self.partial, &self.path).map_err(named)?;
+        disk::rename(&self.partial, &self.path).map_err(named)?;
         partial.keep();
         sync_parent(&self.path).map_err(named)?;
         Ok(summary)
@@ -111,7 +115,7 @@ impl Drop for Remove<'_> {
     fn drop(&mut self) {
         if let Some(path) = self.0 {
             // The file does not have a snapshot's name, and the next snapshot overwrites it.
-            let _ = fs::remove_file(path);
+            let _ = disk::remove_if_there(path);
         }
     }
 }
@@ -126,22 +130,18 @@ fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), SnapshotError> {
 }
 
 /// Opens a file that only its owner can read and write.
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
+fn private(path: &Path) -> io::Result<DiskFile> {
+    let file = DiskFile::create(path)?;
     #[cfg(unix)]
     {
         // An existing file may have other permissions.
         let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        file.set_permissions(owner_only)?;
+        file.file().set_permissions(owner_only)?;
     }
     Ok(file)
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    disk::sync_directory(parent.unwrap_or(Path::new(".")))
 }

@@ -4,6 +4,7 @@ use crate::{
     WatchRequest, restore_embedded,
 };
 use bytes::Bytes;
+use pintle_fault_vfs::{FaultDisk, Operation, Random, Trace};
 use proptest::prelude::*;
 use std::{
     fs,
@@ -234,6 +235,53 @@ fn a_file_has_its_name_when_it_is_whole() {
     assert!(matches!(again, Err(SnapshotError::Exists { .. })), "{again:?}");
     SnapshotFile::create(&path, true, header(10)).unwrap().finish().unwrap();
     assert_eq!(verify(&path).unwrap().header, header(10));
+}
+
+/// After a power cut, a snapshot's name has the old snapshot or the whole new one; the new one once it is finished.
+#[test]
+fn a_power_cut_leaves_no_part_of_a_snapshot_under_its_name() {
+    let (directory, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("a.snap");
+    let write = |revision: u64, overwrite: bool| {
+        let mut file = SnapshotFile::create(&path, overwrite, header(revision)).unwrap();
+        for number in 0..200 {
+            file.write(&record(&format!("{number:03}"), &[b'x'; 3_000], 2, 4)).unwrap();
+        }
+        file.finish().unwrap();
+    };
+    let check = |trace: &Trace, before: Option<Revision>, after: Revision| {
+        let is = |wanted: fn(&Operation) -> bool| trace.operations.iter().position(wanted).unwrap();
+        let renamed = is(|operation| matches!(operation, Operation::Rename { .. }));
+        let finished = is(|operation| *operation == Operation::Mark(1));
+        let written = |operation: &&Operation| matches!(operation, Operation::Write { .. });
+        assert!(trace.operations[..renamed].iter().filter(written).count() > 2, "in several writes");
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let point = match seed % 4 {
+                0 => finished,
+                1 => renamed + 1,
+                _ => random.below(finished as u64) as usize,
+            };
+            trace.cut(point, &mut random).write(copy.path()).unwrap();
+            let found = verify(&copy.path().join("a.snap"));
+            let found = found.ok().map(|summary| summary.header.revision);
+            let exists = copy.path().join("a.snap").exists();
+            match found {
+                Some(revision) if revision == after => assert!(point > renamed, "{seed}"),
+                found => assert!(
+                    found == before && point < finished && exists == before.is_some(),
+                    "{seed}: {found:?}"
+                ),
+            }
+        }
+    };
+    let disk = FaultDisk::new(directory.path());
+    for (before, after) in [(None, 9), (Some(Revision(9)), 10)] {
+        disk.record().unwrap();
+        write(after, before.is_some());
+        disk.mark(1);
+        check(&disk.recorded().unwrap(), before, Revision(after));
+    }
 }
 
 async fn put(storage: &dyn Storage, name: &str, value: &str) -> Revision {

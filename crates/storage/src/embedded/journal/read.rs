@@ -1,11 +1,12 @@
 //! Reads the journal when a store is opened.
 
 use super::{
-    super::{disk::DiskFile, open_error::OpenError},
+    super::open_error::OpenError,
     format::{BATCH_HEADER, BatchHeader, JournaledWrite, SECTOR, SegmentHeader, decode_writes},
     paths,
 };
 use crate::Revision;
+use crate::disk::DiskFile;
 use std::{io, path::Path};
 
 /// The number of bytes searched at a time for a batch after a hole.
