@@ -163,32 +163,27 @@ impl Feed {
 
     /// Follows the store until it is aborted.
     pub(super) async fn run(self: Arc<Self>, first: Follow) {
-        let mut next = Some(first);
+        let client = Arc::clone(&self.client);
+        self.follow_all(EtcdWatches { client, next: Some(first), suspected: Revision(0) }).await;
+    }
+
+    /// Follows watches, one after the other. It never ends.
+    async fn follow_all(&self, mut watches: impl Watches) {
         let mut backoff = BACKOFF.0;
-        let mut suspected = Revision(0);
         loop {
             let before = *self.published.borrow();
-            let following = async {
-                let follow = match next.take() {
-                    Some(follow) => follow,
-                    None => match Follow::open(&self.client, self.prefix(), before).await {
-                        Ok(follow) => follow,
-                        Err(ended) => return ended,
-                    },
-                };
-                self.follow(follow, &mut suspected).await
-            };
+            let following = watches.follow(self, before);
             let Some(ended) = caught(following).await else {
                 tracing::error!("the handling of an event of etcd panicked; beginning anew");
                 sleep(BACKOFF.1).await;
-                let revision = self.current_revision().await.max(*self.published.borrow());
+                let revision = watches.current_revision().await.max(*self.published.borrow());
                 self.begin_anew(revision, revision);
                 continue;
             };
             match ended {
                 Ended::Compacted(compacted) => {
                     tracing::warn!(%compacted, "the watch of etcd fell behind the compaction; beginning anew");
-                    let revision = self.current_revision().await.max(*self.published.borrow());
+                    let revision = watches.current_revision().await.max(*self.published.borrow());
                     self.begin_anew(revision, compacted);
                 }
                 Ended::Reverted(revision) => {
@@ -196,7 +191,6 @@ impl Feed {
                         %revision, known = %before,
                         "etcd lost writes that it had acknowledged, or was restored; beginning anew"
                     );
-                    suspected = Revision(0);
                     self.wanted.fetch_min(revision.0, Ordering::AcqRel);
                     self.begin_anew(revision, revision);
                 }
@@ -285,18 +279,6 @@ impl Feed {
         self.published.send_replace(reached);
     }
 
-    async fn current_revision(&self) -> Revision {
-        loop {
-            match self.client.current_revision().await {
-                Ok(revision) => return revision,
-                Err(error) => {
-                    tracing::warn!(%error, "etcd does not tell its revision");
-                    sleep(BACKOFF.1).await;
-                }
-            }
-        }
-    }
-
     /// Restarts the feed: the events since the last one are lost. Watches begin at `revision`, and history before
     /// `compacted` is gone.
     fn begin_anew(&self, revision: Revision, compacted: Revision) {
@@ -311,6 +293,53 @@ impl Feed {
             self.hub.restart(revision, &StorageError::Compacted { compacted });
         }
         self.published.send_replace(revision);
+    }
+}
+
+/// The watches of a store that a feed follows.
+trait Watches: Send {
+    /// Follows a watch of what comes after a revision, to its end, and publishes its events in the feed.
+    fn follow(&mut self, feed: &Feed, after: Revision) -> impl Future<Output = Ended> + Send;
+
+    /// The store's latest revision, as soon as the store tells it.
+    fn current_revision(&self) -> impl Future<Output = Revision> + Send;
+}
+
+/// The watches of etcd.
+struct EtcdWatches {
+    client: Arc<Client>,
+    /// The watch that is open already.
+    next: Option<Follow>,
+    /// The revision that a member was suspected to withhold.
+    suspected: Revision,
+}
+
+impl Watches for EtcdWatches {
+    async fn follow(&mut self, feed: &Feed, after: Revision) -> Ended {
+        let follow = match self.next.take() {
+            Some(follow) => Ok(follow),
+            None => Follow::open(&self.client, feed.prefix(), after).await,
+        };
+        let ended = match follow {
+            Ok(follow) => feed.follow(follow, &mut self.suspected).await,
+            Err(ended) => ended,
+        };
+        if matches!(ended, Ended::Reverted(_)) {
+            self.suspected = Revision(0);
+        }
+        ended
+    }
+
+    async fn current_revision(&self) -> Revision {
+        loop {
+            match self.client.current_revision().await {
+                Ok(revision) => return revision,
+                Err(error) => {
+                    tracing::warn!(%error, "etcd does not tell its revision");
+                    sleep(BACKOFF.1).await;
+                }
+            }
+        }
     }
 }
 
@@ -338,5 +367,55 @@ fn size(event: &StorageEvent) -> usize {
     match event {
         StorageEvent::Write { kv, .. } => kv.value.len(),
         StorageEvent::Progress(_) | StorageEvent::Error(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{etcd::options::EtcdOptions, watch::WatchReceiver as _};
+    use std::sync::mpsc;
+
+    /// Watches of which the first publishes a revision and panics; the second publishes another and stays open.
+    struct PanicsFirst {
+        follows: mpsc::Sender<Revision>,
+        panicked: bool,
+    }
+
+    impl Watches for PanicsFirst {
+        async fn follow(&mut self, feed: &Feed, after: Revision) -> Ended {
+            self.follows.send(after).unwrap();
+            if !std::mem::replace(&mut self.panicked, true) {
+                feed.publish(Vec::new(), Revision(6));
+                panic!("the first watch panics on command");
+            }
+            feed.publish(Vec::new(), Revision(9));
+            std::future::pending().await
+        }
+
+        async fn current_revision(&self) -> Revision {
+            Revision(8)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_panic_watches_end_and_the_feed_goes_on_at_the_stores_revision() {
+        let client = Client::new(EtcdOptions::new(["http://127.0.0.1:1"], "/r/")).unwrap();
+        let feed = Feed::new(Arc::new(client), Revision(5));
+        let (mut old, _) = feed.watch("/r/", Revision(5)).unwrap();
+        let (follows, followed) = mpsc::channel();
+        let running = tokio::spawn({
+            let feed = Arc::clone(&feed);
+            async move { feed.follow_all(PanicsFirst { follows, panicked: false }).await }
+        });
+        assert!(feed.reach(Revision(9), Duration::from_secs(10)).await, "the feed goes on");
+        assert_eq!(followed.try_iter().collect::<Vec<_>>(), [Revision(5), Revision(8)]);
+        // It is not known which events were published: watches begin anew, and none can begin before.
+        let compacted = StorageError::Compacted { compacted: Revision(8) };
+        let ended = timeout(Duration::from_secs(10), old.next_batch()).await.unwrap();
+        assert_eq!(ended, Some(vec![StorageEvent::Error(compacted.clone())]));
+        assert_eq!(feed.watch("/r/", Revision(7)).map(drop), Err(compacted));
+        assert!(feed.watch("/r/", Revision(8)).is_ok());
+        running.abort();
     }
 }
