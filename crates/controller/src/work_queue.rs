@@ -174,7 +174,11 @@ impl WorkQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{pin::pin, task::Poll};
+    use std::{
+        pin::pin,
+        sync::atomic::{AtomicBool, AtomicU64, Ordering},
+        task::Poll,
+    };
 
     /// The next name, if there is one now.
     async fn now(queue: &WorkQueue) -> Option<String> {
@@ -267,5 +271,68 @@ mod tests {
         assert_eq!(now(&queue).await, None, "somebody works on it");
         queue.recover();
         assert_eq!(queue.next().await, "a");
+    }
+
+    /// Names are added on several threads while several workers process them.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn workers_share_the_names_and_process_each_addition() {
+        const NAMES: usize = 3;
+        const WORKERS: usize = 6;
+        const ADDITIONS: u64 = 2_000;
+        #[derive(Default)]
+        struct Work {
+            queue: WorkQueue,
+            wanted: [AtomicU64; NAMES],
+            reached: [AtomicU64; NAMES],
+            in_work: [AtomicBool; NAMES],
+        }
+        let work = Arc::new(Work::default());
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let work = Arc::clone(&work);
+                tokio::spawn(async move {
+                    for round in 0_u64.. {
+                        let name = work.queue.next().await;
+                        let index: usize = name.parse().unwrap();
+                        let before = work.in_work[index].swap(true, Ordering::AcqRel);
+                        assert!(!before, "two workers have {name}");
+                        let wanted = work.wanted[index].load(Ordering::Acquire);
+                        tokio::task::yield_now().await;
+                        work.reached[index].fetch_max(wanted, Ordering::AcqRel);
+                        work.in_work[index].store(false, Ordering::Release);
+                        // Some attempts fail, and come again.
+                        if round % 7 == 0 { work.queue.failed(&name) } else { work.queue.succeeded(&name) }
+                    }
+                })
+            })
+            .collect();
+        let adding: Vec<_> = (0..NAMES)
+            .map(|index| {
+                let work = Arc::clone(&work);
+                tokio::spawn(async move {
+                    for _ in 0..ADDITIONS {
+                        work.wanted[index].fetch_add(1, Ordering::AcqRel);
+                        work.queue.add(index.to_string());
+                        tokio::task::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for added in adding {
+            added.await.unwrap();
+        }
+        let is_done = || work.reached.iter().all(|reached| reached.load(Ordering::Acquire) == ADDITIONS);
+        let reached = async {
+            while !is_done() && workers.iter().all(|worker| !worker.is_finished()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        drop(tokio::time::timeout(Duration::from_secs(30), reached).await);
+        for worker in workers {
+            worker.abort();
+            let ended = worker.await.unwrap_err();
+            assert!(ended.is_cancelled(), "{ended}");
+        }
+        assert!(is_done(), "{:?}: the last addition of a name was not processed", work.reached);
     }
 }
