@@ -167,6 +167,15 @@ impl Leadership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::GroupResource;
+    use pintle_registry::{
+        BoxFuture, DeleteOptions, WriteOptions,
+        testing::{MemoryRegistry, now},
+    };
+    use std::{
+        ops::ControlFlow,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     #[test]
     fn times_are_in_order() {
@@ -182,8 +191,6 @@ mod tests {
         check([15, 10, 0], false);
         check([3, 2, 1], true);
     }
-
-    use pintle_registry::testing::{MemoryRegistry, now};
 
     #[test]
     fn one_server_holds_the_lease_until_it_gives_it_up_or_is_gone() {
@@ -204,5 +211,129 @@ mod tests {
         assert_eq!(now(impatient.hold(&registry, time)), Ok(false), "it sees the lease for the first time");
         assert_eq!(now(impatient.hold(&registry, time)), Ok(true), "the lease did not change in its time");
         assert_eq!(now(other.hold(&registry, time)), Ok(false));
+    }
+
+    /// A registry that can be out of reach.
+    #[derive(Default)]
+    struct Unreliable {
+        registry: MemoryRegistry,
+        is_away: AtomicBool,
+    }
+
+    impl Unreliable {
+        fn reach(&self) -> Result<&MemoryRegistry, Status> {
+            match self.is_away.load(Ordering::Relaxed) {
+                true => Err(Status::internal_error("it is away")),
+                false => Ok(&self.registry),
+            }
+        }
+    }
+
+    impl Registry for Unreliable {
+        fn get<'a>(
+            &'a self,
+            resource: &'a GroupResource,
+            namespace: &'a str,
+            name: &'a str,
+        ) -> BoxFuture<'a, Result<Value, Status>> {
+            Box::pin(async move { self.reach()?.get(resource, namespace, name).await })
+        }
+
+        fn visit<'a>(
+            &'a self,
+            _: &'a GroupResource,
+            _: &'a str,
+            _: &'a mut (dyn FnMut(Value) -> ControlFlow<()> + Send),
+        ) -> BoxFuture<'a, Result<(), Status>> {
+            unreachable!("there is one lease")
+        }
+
+        fn create<'a>(
+            &'a self,
+            resource: &'a GroupResource,
+            namespace: &'a str,
+            object: Value,
+            options: WriteOptions,
+        ) -> BoxFuture<'a, Result<Value, Status>> {
+            Box::pin(async move { self.reach()?.create(resource, namespace, object, options).await })
+        }
+
+        fn update<'a>(
+            &'a self,
+            resource: &'a GroupResource,
+            namespace: &'a str,
+            name: &'a str,
+            change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+            options: WriteOptions,
+        ) -> BoxFuture<'a, Result<Value, Status>> {
+            Box::pin(async move { self.reach()?.update(resource, namespace, name, change, options).await })
+        }
+
+        fn apply<'a>(
+            &'a self,
+            _: &'a GroupResource,
+            _: &'a str,
+            _: &'a str,
+            _: Value,
+            _: WriteOptions,
+        ) -> BoxFuture<'a, Result<Value, Status>> {
+            unreachable!("the lease is not applied")
+        }
+
+        fn delete<'a>(
+            &'a self,
+            _: &'a GroupResource,
+            _: &'a str,
+            _: &'a str,
+            _: DeleteOptions,
+        ) -> BoxFuture<'a, Result<Value, Status>> {
+            unreachable!("the lease is not deleted")
+        }
+    }
+
+    #[test]
+    fn a_lease_that_cannot_be_renewed_is_held_until_its_deadline_only() {
+        let time = Timestamp::UNIX_EPOCH;
+        let rows = [(Duration::from_secs(3600), true), (Duration::ZERO, false)];
+        for (renew_deadline, goes_on) in rows {
+            let registry = Unreliable::default();
+            let timers = LeadershipTimers { renew_deadline, ..LeadershipTimers::default() };
+            let mut one = Leadership::new("one", timers);
+            registry.is_away.store(true, Ordering::Relaxed);
+            assert!(now(one.hold(&registry, time)).is_err() && !one.is_held(), "it was never held");
+            registry.is_away.store(false, Ordering::Relaxed);
+            assert_eq!(now(one.hold(&registry, time)), Ok(true));
+            registry.is_away.store(true, Ordering::Relaxed);
+            for _ in 0..2 {
+                let held = now(one.hold(&registry, time));
+                assert_eq!(
+                    (held.ok(), one.is_held()),
+                    (goes_on.then_some(true), goes_on),
+                    "{renew_deadline:?}"
+                );
+            }
+            // What is not held is not given up, either.
+            let released = now(one.release(&registry, time));
+            assert_eq!(released.is_err(), goes_on, "{renew_deadline:?}");
+            registry.is_away.store(false, Ordering::Relaxed);
+            assert_eq!(now(one.hold(&registry, time)), Ok(true), "the lease is still its own");
+        }
+    }
+
+    #[test]
+    fn a_lease_that_another_server_takes_is_held_no_longer() {
+        let registry = MemoryRegistry::default();
+        let time = Timestamp::UNIX_EPOCH;
+        let timers = LeadershipTimers { lease_duration: Duration::ZERO, ..LeadershipTimers::default() };
+        let (mut one, mut other) = (Leadership::new("one", timers), Leadership::new("other", timers));
+        assert_eq!(now(one.hold(&registry, time)), Ok(true));
+        assert_eq!(now(other.hold(&registry, time)), Ok(false), "it sees the lease for the first time");
+        assert_eq!(now(other.hold(&registry, time)), Ok(true));
+        assert_eq!(now(one.hold(&registry, time)), Ok(false));
+        assert!(!one.is_held() && other.is_held());
+        // A server that lost the lease leaves the lease of the other one alone.
+        now(one.release(&registry, time)).unwrap();
+        let lease = registry.stored(&leases(), KUBE_SYSTEM, NAME).unwrap();
+        assert_eq!(lease.str_at("spec.holderIdentity"), other.identity);
     }
 }
