@@ -120,6 +120,13 @@ fn elsewhere(from: &Uri, location: &str) -> Result<Uri, Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustls::{ServerConfig, pki_types::PrivatePkcs8KeyDer};
+    use std::sync::Arc;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use tokio_rustls::TlsAcceptor;
 
     #[test]
     fn redirects_are_relative_to_the_previous_url() {
@@ -143,5 +150,53 @@ mod tests {
             assert_eq!(error, format!("Get {url:?}: the URL must begin with https:// and a host"));
         }
         assert!(DocumentClient::new(b"no certificate", Dialer::default()).is_err());
+    }
+
+    /// A server that answers each connection with a body of so many bytes, whose length it tells or not. Returns its URL
+    /// and its certificate.
+    async fn server(bodies: Vec<(usize, bool)>) -> (String, String) {
+        let authority = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(authority.signing_key.serialize_der());
+        let tls = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![authority.cert.der().clone()], key.into())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/keys", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            for (bytes, tells_length) in bodies {
+                let mut stream = acceptor.accept(listener.accept().await.unwrap().0).await.unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    assert!(stream.read_buf(&mut request).await.unwrap() > 0);
+                }
+                let length =
+                    if tells_length { format!("content-length: {bytes}\r\n") } else { String::new() };
+                let head = format!("HTTP/1.1 200 OK\r\n{length}connection: close\r\n\r\n");
+                stream.write_all(head.as_bytes()).await.unwrap();
+                // The client closes the connection when it has enough.
+                drop(stream.write_all(&vec![b' '; bytes]).await);
+                drop(stream.shutdown().await);
+            }
+        });
+        (url, authority.cert.pem())
+    }
+
+    #[tokio::test]
+    async fn a_document_has_four_megabytes_at_most() {
+        let bodies = [(MAX_SIZE, true), (MAX_SIZE, false), (MAX_SIZE + 1, true), (MAX_SIZE + 1, false)];
+        let (url, authority) = server(bodies.to_vec()).await;
+        let client = DocumentClient::new(authority.as_bytes(), Dialer::default()).unwrap();
+        for (bytes, tells_length) in bodies {
+            let document = client.get(&url, None, Duration::from_secs(60)).await;
+            let expected = match bytes <= 4 << 20 {
+                true => Ok(bytes),
+                false => Err(format!("Get {url:?}: {}", Cause::TooLarge(4 << 20))),
+            };
+            assert_eq!(document.map(|document| document.body.len()), expected, "{bytes} {tells_length}");
+        }
     }
 }
