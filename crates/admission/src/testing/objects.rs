@@ -4,18 +4,24 @@ use crate::{Lister, Undecoded};
 use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta, selectors::LabelSelector};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
 use std::{
+    collections::BTreeMap,
     future::{pending, ready},
     ops::ControlFlow,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
+
+/// The latest state of each updated object, by resource, namespace and name.
+type Updates = BTreeMap<[String; 3], Value>;
 
 /// Stored objects, with the names of their resources.
 #[derive(Debug, Clone, Default)]
 pub struct Objects {
     objects: Vec<(String, Value)>,
+    /// The updates, which reads of the registry see and the cache does not.
+    updates: Arc<Mutex<Updates>>,
     /// Whether the cache has none of them yet.
     is_behind: Arc<AtomicBool>,
     /// Whether the cache never catches up.
@@ -26,7 +32,7 @@ impl Objects {
     /// These objects, each with the name of its resource.
     pub fn new<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Objects {
         let objects = objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect();
-        Objects { objects, is_behind: Arc::default(), is_stuck: false }
+        Objects { objects, updates: Arc::default(), is_behind: Arc::default(), is_stuck: false }
     }
 
     /// The objects, which the cache does not have before it catches up.
@@ -47,6 +53,21 @@ impl Objects {
             })
             .map(|(_, object)| object)
     }
+
+    /// The objects with their updates.
+    fn stored(&self, resource: &GroupResource, namespace: &str) -> Vec<Value> {
+        let updates = self.updates();
+        let latest = |object: &Value| updates.get(&key(resource, object)).unwrap_or(object).clone();
+        self.of(resource, namespace).map(latest).collect()
+    }
+
+    fn updates(&self) -> MutexGuard<'_, Updates> {
+        self.updates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(resource: &GroupResource, object: &Value) -> [String; 3] {
+    [resource.resource.clone(), object.namespace().to_owned(), object.name().to_owned()]
 }
 
 /// Pages only: other reads go to the registry.
@@ -104,7 +125,7 @@ impl Registry for Objects {
         namespace: &'a str,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        let found = self.of(resource, namespace).find(|object| object.name() == name).cloned();
+        let found = self.stored(resource, namespace).into_iter().find(|object| object.name() == name);
         Box::pin(ready(found.ok_or_else(|| Status::not_found(resource, name))))
     }
 
@@ -114,7 +135,7 @@ impl Registry for Objects {
         namespace: &'a str,
         visit: &'a mut (dyn FnMut(Value) -> ControlFlow<()> + Send),
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let _ = self.of(resource, namespace).cloned().try_for_each(visit);
+        let _ = self.stored(resource, namespace).into_iter().try_for_each(visit);
         Box::pin(ready(Ok(())))
     }
 
@@ -128,7 +149,7 @@ impl Registry for Objects {
         unreachable!("plugins neither create nor delete")
     }
 
-    /// Returns the changed object without storing it.
+    /// Repeats the change when another one came first, as a store does.
     fn update<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -137,7 +158,18 @@ impl Registry for Objects {
         mut change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
         _: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(async move { change(Registry::get(self, resource, namespace, name).await?) })
+        Box::pin(async move {
+            loop {
+                let old = Registry::get(self, resource, namespace, name).await?;
+                let new = change(old.clone())?;
+                let mut updates = self.updates();
+                let key = key(resource, &old);
+                if updates.get(&key).is_none_or(|present| *present == old) {
+                    updates.insert(key, new.clone());
+                    return Ok(new);
+                }
+            }
+        })
     }
 
     fn apply<'a>(

@@ -2,6 +2,8 @@ use super::*;
 use crate::testing::{Objects, admit};
 use jiff::Timestamp;
 use pintle_machinery::{Quantity, json};
+use pintle_registry::{Registry, testing::now};
+use std::{sync::Barrier, thread};
 
 fn quota(spec: Value, hard: Value, used: Value) -> Value {
     json!({"metadata": {"name": "q", "namespace": "n"}, "spec": spec, "status": {"hard": hard, "used": used}})
@@ -277,4 +279,40 @@ fn resized_containers_count_what_they_have_and_what_they_want() {
     };
     assert_eq!(cpu("Deferred"), Some(2000));
     assert_eq!(cpu("Infeasible"), Some(1500));
+}
+
+/// Requests that come at the same time have read the same usage. Each is checked again when its usage is added.
+#[test]
+fn requests_at_the_same_time_do_not_exceed_the_quota_together() {
+    const THREADS: usize = 8;
+    const ALLOWED: usize = 3;
+    let plugin = ResourceQuota::default();
+    for round in 0..50 {
+        let hard = json!({"count/configmaps": ALLOWED.to_string()});
+        let quota = quota(json!({}), hard, json!({"count/configmaps": "0"}));
+        let objects = Objects::new([("resourcequotas", quota)]);
+        let start = Barrier::new(THREADS);
+        let request = |number: usize| {
+            let object = json!({"metadata": {"name": format!("x-{number}"), "namespace": "n"}});
+            start.wait();
+            admit(&plugin, &objects, Operation::Create, "configmaps", "", object, None).err()
+        };
+        let request = &request;
+        let refusals: Vec<Option<String>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || request(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let refused: Vec<&String> = refusals.iter().flatten().collect();
+        assert_eq!(refused.len(), THREADS - ALLOWED, "{round}: {refused:?}");
+        for refusal in refused {
+            let expected = format!(
+                "exceeded quota: q, requested: count/configmaps=1, used: count/configmaps={ALLOWED}, \
+                 limited: count/configmaps={ALLOWED}"
+            );
+            assert!(refusal.ends_with(&expected), "{round}: {refusal}");
+        }
+        let quotas = GroupResource::new("", "resourcequotas");
+        let stored = now(Registry::get(&objects, &quotas, "n", "q")).unwrap();
+        assert_eq!(stored.map_at("status.used")["count/configmaps"], ALLOWED.to_string(), "{round}");
+    }
 }
