@@ -11,12 +11,14 @@ mod cost;
 mod kinds;
 mod probe;
 mod repair;
+mod sweep;
 
 pub use bodies::{Fill, Spot, body_with, spots, value_from, value_of_size};
 pub use cost::{Bounds, Cost, is_release};
 pub use kinds::{Served, base_object, served};
 pub use probe::Probe;
 pub use repair::Repair;
+pub use sweep::Sweep;
 
 use pintle_harness::{Client, Config, Error, OTHER_TOKEN, Server};
 use std::{env, ffi::OsString, time::Instant};

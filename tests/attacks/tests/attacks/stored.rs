@@ -7,9 +7,9 @@
 use crate::{
     Result,
     requests::{Requests, Subject},
-    sweep::{Sweep, names},
+    sweep::names,
 };
-use pintle_attacks::{Fill, Repair, Spot, body_with, value_from};
+use pintle_attacks::{Fill, Repair, Spot, Sweep, body_with, value_from};
 use serde_json::{Value, json};
 use std::{collections::HashSet, env};
 
@@ -183,7 +183,7 @@ fn store_and_write(
 
 #[test]
 fn no_stored_list_or_map_makes_a_request_expensive() -> Result {
-    let sweep = Sweep::from_environment();
+    let sweep = Sweep::from_environment()?;
     let mut client = Requests::start(sweep.bound)?;
     let mut seen = HashSet::new();
     let (stored, tried) = store_and_write(&sweep, &mut client, |subject| {
@@ -200,9 +200,11 @@ fn no_stored_list_or_map_makes_a_request_expensive() -> Result {
 
 #[test]
 fn no_stored_lists_and_maps_together_make_a_request_expensive() -> Result {
-    let sweep = Sweep::from_environment();
+    let sweep = Sweep::from_environment()?;
     let mut client = Requests::start(sweep.bound)?;
-    let (stored, tried) = store_and_write(&sweep, &mut client, |subject| sweep.choices(subject))?;
+    let (stored, tried) = store_and_write(&sweep, &mut client, |subject| {
+        sweep.choices(&subject.spots, &subject.kind.path(""))
+    })?;
     assert!(stored * 5 >= tried, "only {stored} of {tried} objects could be stored");
     client.report()
 }
