@@ -25,6 +25,8 @@ use tokio::{
 const KEYS: usize = 5;
 /// The time in which the watches have to see the last write.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The time to live of every second counter, which has a lease for it.
+const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 /// The prefix of the counters.
 pub const PREFIX: &str = "/registry/counters/";
 
@@ -93,7 +95,7 @@ impl Load {
         let first = storages.first().ok_or("no engine")?;
         let start = first.current_revision().await?;
         for number in 0..KEYS {
-            first.create(&key(number), Bytes::from_static(b"0 start").into(), None).await?;
+            first.create(&key(number), Bytes::from_static(b"0 start").into(), time_to_live(number)).await?;
         }
         let ledger = Arc::new(Ledger::default());
         let (last, _) = tokio::sync::watch::channel(None);
@@ -262,7 +264,7 @@ async fn write(ledger: Arc<Ledger>, storage: Arc<dyn Storage>, name: String) {
         let Ok((_, count, _)) = parse(&kv.key, &kv.value) else { return };
         let attempt = Attempt { key: number, count: count + 1, tag: format!("{name}-{round}") };
         let value = Bytes::from(format!("{} {}", attempt.count, attempt.tag));
-        match storage.update(&kv.key, value.clone().into(), kv.mod_revision, None).await {
+        match storage.update(&kv.key, value.clone().into(), kv.mod_revision, time_to_live(number)).await {
             Ok(revision) => {
                 lock(&ledger.acknowledged).push((attempt.clone(), revision));
                 if let Some(floor) = ledger.floors.get(number) {
@@ -362,6 +364,10 @@ impl Ledger {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A worker that panicked fails the test by itself.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn time_to_live(number: usize) -> Option<Duration> {
+    (number % 2 == 1).then_some(TIME_TO_LIVE)
 }
 
 fn key(number: usize) -> Key {

@@ -72,6 +72,24 @@ async fn old_etcd_members_die_and_leaders_change_under_load() -> Result<(), Erro
     Ok(())
 }
 
+/// Without faults, the load fails no call, and its keys with a time to live have leases.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_without_a_fault() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let load = Load::start(vec![
+        open(options(&etcd, "/registry/")).await?,
+        open(options(&etcd, "/registry/")).await?,
+    ])
+    .await?;
+    load.progress(500).await?;
+    let leases = etcd.member(0)?.call("/v3/lease/leases", &json!({}))?;
+    assert!(leases["leases"].as_array().is_some_and(|leases| !leases.is_empty()), "{leases}");
+    let report = load.finish().await?;
+    assert_eq!((report.failures, report.uncertain), (0, 0), "{report:?}");
+    assert!(report.reads > 100, "{report:?}");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_network_is_cut_reset_and_silent_under_load() -> Result<(), Error> {
     let etcd = Etcd::start(1)?;
