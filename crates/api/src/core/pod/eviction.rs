@@ -5,6 +5,8 @@
 //! pod of a healthy application is free, others are deducted from the budget. Then the pod gets the disruption
 //! condition and is deleted. A deducted disruption stays deducted when the delete fails.
 
+mod retries;
+
 use super::{binding, conditions};
 use jiff::Timestamp;
 use pintle_machinery::{
@@ -12,6 +14,7 @@ use pintle_machinery::{
     ValueExt, json, meta, meta::ObjectMeta, options::delete_options_and_error,
 };
 use pintle_registry::{BoxFuture, DeleteOptions, NamedCreater, RequestContext, WriteOptions};
+use retries::Retries;
 
 /// Evicts the pod of the path.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +57,6 @@ fn prepare(context: &RequestContext<'_>, eviction: &mut Value) -> Result<(), Sta
 /// The number of disrupted pods in a budget above which its controller is considered too slow, and evictions are
 /// refused.
 const MAX_DISRUPTED_PODS: usize = 2000;
-/// The maximum number of attempts to delete after conflicts.
-const MAX_ATTEMPTS: usize = 20;
 const BUDGET_CAUSE: &str = "DisruptionBudget";
 
 struct Eviction<'a> {
@@ -116,9 +117,8 @@ impl<'a> Eviction<'a> {
 
     /// Deletes a pod that has ended or is pending. Returns any other pod.
     async fn delete_what_no_budget_guards(&self) -> Result<Option<Value>, Status> {
-        let mut attempt = 0;
+        let mut retries = Retries::default();
         loop {
-            attempt += 1;
             let pod = self.context.registry.get(&self.pods, self.context.namespace, self.name).await?;
             let phase = pod.str_at("status.phase");
             let ended = matches!(phase, "Succeeded" | "Failed") || pod.is_terminating();
@@ -130,13 +130,13 @@ impl<'a> Eviction<'a> {
                 // A pod that starts to run meanwhile must be deducted.
                 options.preconditions.resource_version = Some(pod.resource_version().to_owned());
             }
-            match self.delete(&options).await {
-                Ok(()) => return Ok(None),
-                Err(status)
-                    if status.reason == StatusReason::Conflict
-                        && self.options.preconditions.resource_version.is_none()
-                        && attempt < MAX_ATTEMPTS => {}
-                Err(status) => return Err(status),
+            let Err(status) = self.delete(&options).await else { return Ok(None) };
+            // A later attempt cannot meet the preconditions of the request, either.
+            let is_final = status.reason != StatusReason::Conflict
+                || check_preconditions(&pod, &self.options).is_err()
+                || self.options.preconditions.resource_version.is_some();
+            if is_final || !retries.next(self.context.client).await {
+                return Err(status);
             }
         }
     }
