@@ -14,6 +14,9 @@ pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The time after which the condition reports that the deletion of objects is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The pause before another watch when one has ended: one that ends again and again must not be repeated without rest.
+const WATCH_AGAIN: Duration = Duration::from_millis(100);
+
 pub(crate) struct Finalizer(pub(crate) Context);
 
 /// The progress of the deletion.
@@ -156,6 +159,7 @@ async fn wait_until_empty(stores: &Stores, resource: &GroupResource) -> Result<(
                 break;
             }
         }
+        tokio::time::sleep(WATCH_AGAIN).await;
     }
 }
 
