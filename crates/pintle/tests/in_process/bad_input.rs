@@ -351,12 +351,14 @@ async fn forged_tokens_read_nothing_else() {
     for version in ["-1", "18446744073709551615", "18446744073709551616", "1e3", "0x10", "%00", " 1"] {
         let answer =
             server.send(&format!("GET {MAPS}?resourceVersion={}", version.replace(' ', "%20"))).await;
-        assert!(matches!(answer.status, 400 | 504), "{version}: {}", answer.text());
+        // A number of 64 bits is a revision that the server never reaches.
+        let is_number = version == "18446744073709551615";
+        assert_eq!(answer.status, if is_number { 504 } else { 400 }, "{version}: {}", answer.text());
         let body = format!(
             "{{\"metadata\":{{\"name\":\"kept\",\"resourceVersion\":{version:?}}},\"data\":{{\"k\":\"w\"}}}}"
         );
         let answer = server.send(&format!("PUT {MAPS}/kept\n\n{body}")).await;
-        assert!(matches!(answer.status, 409 | 500), "{version}: {}", answer.text());
+        assert_eq!(answer.status, if is_number { 409 } else { 500 }, "{version}: {}", answer.text());
     }
     assert_untouched(&server, &kept).await;
     server.stop().await;

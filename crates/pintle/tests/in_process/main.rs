@@ -6,10 +6,16 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+mod alone;
 mod flood;
 mod harness;
 mod http2;
 mod peers;
+
+use pintle_counting_allocator::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 mod admission_webhooks;
 mod api_services;

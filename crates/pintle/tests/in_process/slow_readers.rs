@@ -32,6 +32,8 @@ async fn resets(server: &Server, window: u32, path: &str) -> Duration {
     let mut client = Http2::connect(server, window).await;
     client.get(1, path).await;
     assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    // Others are served while the response is not read.
+    server.assert_lives().await;
     let begun = Instant::now();
     tokio::time::pause();
     let reset = client.next(&[RST_STREAM]).await.unwrap();
@@ -103,6 +105,7 @@ async fn a_connection_that_accepts_nothing_is_closed() {
         let mut answer = vec![0; 15];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer, b"HTTP/1.1 200 OK");
+        server.assert_lives().await;
         let is_watch = path.contains("watch");
         let begun = Instant::now();
         tokio::time::pause();
