@@ -6,12 +6,14 @@
 
 mod alphabet;
 mod gauge;
+mod limits;
 mod matches;
 mod translator;
 mod unicode_class;
 
 use alphabet::Alphabet;
 use gauge::Gauge;
+use limits::{CACHE_LIMIT, LETTERS_NEST_LIMIT, NEST_LIMIT, SIZE_LIMIT};
 use matches::{LetterMatches, Matches};
 use regex::{Regex, RegexBuilder, bytes};
 use regex_syntax::ParserBuilder;
@@ -19,27 +21,18 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use std::sync::Arc;
 use translator::{Problem, Translator};
 
-/// The maximum memory of a compiled pattern, in bytes.
-const SIZE_LIMIT: usize = 8 << 20;
-
-/// The maximum nesting depth of the translated pattern.
-const NEST_LIMIT: u32 = 1000;
-/// The maximum nesting depth of a pattern over letters, whose groups are written out.
-const LETTERS_NEST_LIMIT: u32 = 4 * NEST_LIMIT;
 /// The weight from which on a pattern with classes beyond ASCII is matched over letters.
 const HEAVY: u64 = 1_000;
 /// The number of written ranges of classes that weigh as much as one position, when a pattern is matched over letters.
 const RANGES_AT_ONCE: u64 = 4;
 /// The number of positions whose matching costs as much as finding the letter of a character.
 const ENCODING: u64 = 32;
-/// The maximum memory that matching caches for a pattern, in bytes.
-const CACHE_LIMIT: usize = 256 << 10;
 /// The number of characters, times the pattern's weight, whose matching costs as much as one visited item when it takes a
 /// constant time for each character.
 const MATCHED_AT_ONCE: u64 = 256;
 /// The same, when each character is compared with all positions of the pattern.
 const COMPARED_AT_ONCE: u64 = 4;
-/// The weight up to which a pattern costs less than one item for a character, whatever the text.
+/// The weight up to which a pattern is not gauged: to compare a character with all of its positions is cheap enough.
 const LIGHT: u64 = 128;
 
 /// The maximum total weight of all patterns of an expression.

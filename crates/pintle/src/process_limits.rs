@@ -51,8 +51,7 @@ fn connections_for(descriptors: Option<u64>, memory: Option<u64>) -> usize {
 /// first, not `/proc/meminfo`: services may not see that.
 fn memory() -> Option<u64> {
     let machine = sysinfo();
-    // The types of the fields depend on the platform.
-    #[allow(clippy::useless_conversion)]
+    #[allow(clippy::useless_conversion, reason = "the types of the fields depend on the platform")]
     let machine = u64::from(machine.totalram).checked_mul(machine.mem_unit.into());
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     machine.into_iter().chain(group_memory(&groups, Path::new("/sys/fs/cgroup"))).min()

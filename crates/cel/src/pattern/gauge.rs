@@ -1,5 +1,6 @@
 //! Tells patterns whose matching is cheap on a text from those whose matching is expensive.
 
+use super::limits::{CACHE_LIMIT, LETTERS_NEST_LIMIT, SIZE_LIMIT};
 use parking_lot::Mutex;
 use regex_automata::{
     Input,
@@ -44,14 +45,13 @@ impl Gauge {
 }
 
 fn build(pattern: &str, is_unicode: bool) -> Option<(DFA, Mutex<Cache>)> {
-    let syntax =
-        syntax::Config::new().unicode(is_unicode).utf8(is_unicode).nest_limit(super::LETTERS_NEST_LIMIT);
+    let syntax = syntax::Config::new().unicode(is_unicode).utf8(is_unicode).nest_limit(LETTERS_NEST_LIMIT);
     let automaton = DFA::builder()
         .syntax(syntax)
-        .thompson(thompson::Config::new().utf8(is_unicode).nfa_size_limit(Some(super::SIZE_LIMIT)))
+        .thompson(thompson::Config::new().utf8(is_unicode).nfa_size_limit(Some(SIZE_LIMIT)))
         .configure(
             DFA::config()
-                .cache_capacity(super::CACHE_LIMIT)
+                .cache_capacity(CACHE_LIMIT)
                 .skip_cache_capacity_check(true)
                 .minimum_cache_clear_count(Some(FULL_BEFORE))
                 .minimum_bytes_per_state(Some(BYTES_PER_STATE)),
