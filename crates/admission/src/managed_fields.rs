@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>).
 
 use pintle_go_forms::quote;
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::{Value, ValueExt, managed_fields::FieldSet};
 
 const PATH: &str = "metadata.managedFields";
 
@@ -49,7 +49,13 @@ fn fault(object: &Value) -> Option<String> {
             return Some("apiVersion must not be empty".to_owned());
         }
         match entry.str_at("fieldsType") {
-            "FieldsV1" => None,
+            "FieldsV1" => {
+                let why = FieldSet::from_fields_v1(entry.at("fieldsV1").filter(|fields| !fields.is_null())?)
+                    .err()?;
+                Some(format!(
+                    "error decoding versioned set of managed fields entry {index}: error decoding set: {why}"
+                ))
+            }
             "" => Some(format!("missing fieldsType in managed fields entry {index}")),
             other => Some(format!("invalid fieldsType {} in managed fields entry {index}", quote(other))),
         }
@@ -83,6 +89,14 @@ mod tests {
         check("apiVersion", "", "apiVersion must not be empty");
         check("fieldsType", "", "missing fieldsType in managed fields entry 0");
         check("fieldsType", "V2", "invalid fieldsType \"V2\" in managed fields entry 0");
+        let mut entry = valid.clone();
+        entry.set("fieldsV1", json!({"bad": 1}));
+        let mut changed = object(&entry);
+        let mut before = ManagedFieldsBefore::default();
+        before.changes(&object(&valid), &changed);
+        let warning = before.restore(&mut changed).unwrap();
+        assert_eq!(changed, object(&valid));
+        assert!(warning.contains("please fix your requests: error decoding versioned set"), "{warning}");
     }
 
     #[test]

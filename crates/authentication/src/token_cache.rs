@@ -48,8 +48,16 @@ struct Inner {
     keys: KeyMaker,
     cache: ExpiringCache<Authentication>,
     /// The calls in flight. The lock is held for lookups only.
-    open: Mutex<HashMap<CacheKey, WeakQuestion>>,
+    open: Mutex<OpenCalls>,
     metrics: Option<TokenCacheMetrics>,
+}
+
+#[derive(Default)]
+struct OpenCalls {
+    /// By key, with their numbers.
+    calls: HashMap<CacheKey, (u64, WeakQuestion)>,
+    /// The number of calls so far.
+    count: u64,
 }
 
 /// The capacity in tokens, Kubernetes' own: twice the tokens of 5,000 nodes and 10,000 namespaces.
@@ -92,13 +100,15 @@ impl Inner {
     /// The call in flight for a key, or a new one.
     fn question(self: &Arc<Self>, key: CacheKey, token: &str, audiences: &[String]) -> Question {
         let mut open = self.open.lock();
-        if let Some(question) = open.get(&key).and_then(WeakShared::upgrade) {
+        if let Some(question) = open.calls.get(&key).and_then(|(_, question)| question.upgrade()) {
             return question;
         }
+        open.count += 1;
+        // It belongs to the requesters and not to the task, which may be aborted before it has begun.
+        let closed = Closed { inner: self.clone(), key, number: open.count };
         let (inner, token, audiences) = (self.clone(), token.to_owned(), audiences.to_vec());
         let mut task = AbortOnDrop(tokio::spawn(async move {
             let fetch = inner.metrics.as_ref().map(|metrics| Fetch::start(metrics.clone()));
-            let _closed = Closed { inner: &inner, key };
             let answer = inner.ask(key, &token, &audiences).await;
             if let Some(fetch) = fetch {
                 fetch.end(answer.is_ok());
@@ -106,6 +116,7 @@ impl Inner {
             answer
         }));
         let answer: BoxFuture<'static, Authentication> = Box::pin(async move {
+            let _closed = closed;
             // The panic hook has logged the panic.
             (&mut task.0).await.unwrap_or_else(|error| {
                 Err(InvalidCredentials::new(format!("authentication failed unexpectedly: {error}")))
@@ -113,7 +124,8 @@ impl Inner {
         });
         let question = answer.shared();
         if let Some(weak) = question.downgrade() {
-            open.insert(key, weak);
+            let number = open.count;
+            open.calls.insert(key, (number, weak));
         }
         question
     }
@@ -148,16 +160,20 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Removes a call from those in flight when it is dropped, also after a panic. If another call for the key has begun in the
-/// meantime, that one is not shared any more.
-struct Closed<'a> {
-    inner: &'a Inner,
+/// Removes a call from those in flight when it is dropped: when it has ended, or nobody waits for it any more.
+struct Closed {
+    inner: Arc<Inner>,
     key: CacheKey,
+    number: u64,
 }
 
-impl Drop for Closed<'_> {
+impl Drop for Closed {
     fn drop(&mut self) {
-        self.inner.open.lock().remove(&self.key);
+        let mut open = self.inner.open.lock();
+        // Another call for the key may have begun in the meantime.
+        if open.calls.get(&self.key).is_some_and(|(number, _)| *number == self.number) {
+            open.calls.remove(&self.key);
+        }
     }
 }
 
@@ -299,15 +315,28 @@ mod tests {
             tokio::task::yield_now().await;
         }
         for task in waiting {
-            assert_eq!(cache.0.open.lock().len(), 1);
+            assert_eq!(cache.0.open.lock().calls.len(), 1);
             task.abort();
             assert!(task.await.unwrap_err().is_cancelled());
             tokio::task::yield_now().await;
         }
-        assert!(cache.0.open.lock().is_empty());
+        assert!(cache.0.open.lock().calls.is_empty());
         slow.gate.add_permits(1);
         assert!(ask().await.unwrap().unwrap().is_some());
         assert_eq!(slow.asked(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_requester_leaves_before_it_begins_leaves_nothing() {
+        let slow = Slow::new(0);
+        let cache = TokenCache::new(slow.clone(), CONFIG);
+        for token in ["a", "b", "a"] {
+            let asking = cache.authenticate_token(token, &[]);
+            assert!(asking.now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(slow.asked(), 0);
+        assert!(cache.0.open.lock().calls.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -319,7 +348,7 @@ mod tests {
         slow.gate.add_permits(2);
         assert!(cache.authenticate_token("panic", &[]).await.is_err());
         assert!(cache.authenticate_token("good", &[]).await.unwrap().is_some());
-        assert!(cache.0.open.lock().is_empty());
+        assert!(cache.0.open.lock().calls.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -329,6 +358,6 @@ mod tests {
         for number in 0..5_000 {
             assert!(cache.authenticate_token(&number.to_string(), &[]).await.is_ok());
         }
-        assert!(cache.0.cache.len() <= 64 && cache.0.open.lock().is_empty());
+        assert!(cache.0.cache.len() <= 64 && cache.0.open.lock().calls.is_empty());
     }
 }

@@ -47,7 +47,11 @@ impl ClientInput {
                     if is_first {
                         target = Target::Unknown;
                     }
-                    target = self.receive(target, bytes).await;
+                    target = tokio::select! {
+                        target = self.receive(target, bytes) => target,
+                        // The command may never read its input.
+                        () = channels.activity().idle() => return CloseCode::NORMAL,
+                    };
                     if is_last && self.has_ended(target).is_err() {
                         return CloseCode::NORMAL;
                     }

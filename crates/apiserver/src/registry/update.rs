@@ -204,7 +204,8 @@ impl Store {
                     self.resource.strategy.after_delete(context, &new).await;
                     // The client has asked for an update: the response is its object, which was never stored and has the
                     // revision that it was based on.
-                    Ok(updated(self.shown(new, &stored, Some(current.revision)).await?))
+                    let shown = self.shown(new, &stored, Some(current.revision)).await;
+                    Ok(updated(shown.map_err(Failure::Storage)?))
                 }
                 Err(error) => Err(self.write_failure(error, context)),
             };
@@ -239,7 +240,10 @@ impl Store {
             result = self.storage.update(&key, self.payload(&stored, &new), current.revision, ttl).await;
         }
         match result {
-            Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision)).await?)),
+            Ok(revision) => {
+                let written = self.written(new, &stored, Some(revision)).await;
+                Ok(updated(written.map_err(Failure::Storage)?))
+            }
             Err(error) => Err(self.write_failure(error, context)),
         }
     }
@@ -294,7 +298,8 @@ impl Store {
             }
             match created {
                 Ok(revision) => {
-                    Ok(Updated { written: self.written(new, &stored, Some(revision)).await?, created: true })
+                    let written = self.written(new, &stored, Some(revision)).await;
+                    Ok(Updated { written: written.map_err(Failure::Storage)?, created: true })
                 }
                 Err(WriteError::KeyExists) => {
                     Err(Failure::Conflict(self.storage.get(&key).await.map_err(errors::storage)?.kv))
@@ -459,8 +464,8 @@ pub(super) enum Failure {
     Conflict(Option<KeyValue>),
     /// The request is refused, provided that it was checked against the stored object.
     Final(Status),
-    /// The store did not confirm the write. It may have happened: another attempt would find its own effect, and answer as if
-    /// another client had made it, or make it twice.
+    /// The store did not confirm the write, which may have happened, or the response cannot be made of what was written. Another
+    /// attempt would find its own effect, and answer as if another client had made it, or make it twice.
     Storage(Status),
 }
 

@@ -110,42 +110,28 @@ async fn thousands_of_headers_about_who_somebody_is_cost_what_they_are_many() {
     let name = |prefix: &str, number: usize| format!("{prefix}{number}");
     let user = ("impersonate-user".to_owned(), "jane".to_owned());
     type Headers = Vec<(String, String)>;
-    let rows: Vec<(&str, u16, Headers)> = vec![
-        (
-            "groups",
-            403,
-            (0..8000).map(|number| ("impersonate-group".to_owned(), name("g", number))).collect(),
-        ),
-        (
-            "keys",
-            403,
-            (0..8000).map(|number| (name("impersonate-extra-k", number), "v".to_owned())).collect(),
-        ),
-        (
-            "values",
-            403,
-            (0..8000).map(|number| ("impersonate-extra-k".to_owned(), name("v", number))).collect(),
-        ),
+    let rows: Vec<(&str, Headers)> = vec![
+        ("groups", (0..8000).map(|number| ("impersonate-group".to_owned(), name("g", number))).collect()),
+        ("keys", (0..8000).map(|number| (name("impersonate-extra-k", number), "v".to_owned())).collect()),
+        ("values", (0..8000).map(|number| ("impersonate-extra-k".to_owned(), name("v", number))).collect()),
         (
             "names in escapes",
-            403,
             (0..2000).map(|number| (name("impersonate-extra-%41%2F", number), "v".to_owned())).collect(),
         ),
         (
             "headers of a proxy",
-            403,
             (0..8000).map(|number| (name("x-remote-extra-", number), "v".to_owned())).collect(),
         ),
-        ("users", 400, (0..8000).map(|number| ("impersonate-user".to_owned(), name("u", number))).collect()),
+        ("users", (0..8000).map(|number| ("impersonate-user".to_owned(), name("u", number))).collect()),
     ];
-    for (what, expected, headers) in rows {
+    for (what, headers) in rows {
         let headers = std::iter::once(&user).chain(&headers);
         let headers: Vec<(&str, &str)> =
             headers.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let path = "/api/v1/namespaces/default/configmaps";
         let answer = ask(&server, what, "GET", path, &headers, "").await;
-        // Jane has no permissions; such a user may even be invalid.
-        assert_eq!(answer.status, expected, "{what}: {}", answer.text());
+        // Jane has no permissions, whoever else is named.
+        assert_eq!(answer.status, 403, "{what}: {}", answer.text());
         assert!(answer.body.len() < 1 << 20, "{what}: {}", answer.body.len());
         let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
         let body = "{\"kind\":\"SelfSubjectReview\",\"apiVersion\":\"authentication.k8s.io/v1\"}";

@@ -46,6 +46,8 @@ pub(super) struct Applier {
     /// Compacted revisions whose rows are not deleted yet, descending: rows are deleted oldest first, so that a
     /// tombstone is deleted after the writes it deletes, and no key reappears after a restart in between.
     garbage: Vec<Revision>,
+    /// Compacted revisions whose rows could not be deleted on a full disk. They are garbage again when there is room.
+    postponed: Vec<Revision>,
     /// The callers that wait until the rows are deleted.
     compactions: Vec<Reply>,
     /// The number of free pages that are never returned to the file system.
@@ -68,6 +70,7 @@ impl Applier {
             connection,
             meta,
             garbage: descending(garbage),
+            postponed: Vec::new(),
             compactions: Vec::new(),
             spare_pages: options.spare_bytes / u64::from(PAGE_SIZE),
             vacuuming: true,
@@ -196,6 +199,9 @@ impl Applier {
         });
         tried.map_err(|error| self.failed(error))?;
         self.shared.failures.lock().database = None;
+        let mut garbage = std::mem::take(&mut self.garbage);
+        garbage.append(&mut self.postponed);
+        self.garbage = descending(garbage);
         Ok(())
     }
 
@@ -278,8 +284,8 @@ impl Applier {
             let some = self.garbage.split_off(self.garbage.len().saturating_sub(GARBAGE_ROWS));
             if let Err(error) = self.delete_rows(&some) {
                 let error = self.failed(error);
-                // The next start finds the rows again.
-                self.garbage.clear();
+                self.postponed.extend(some);
+                self.postponed.append(&mut self.garbage);
                 self.answer_compactions(&Err(error));
             }
         }

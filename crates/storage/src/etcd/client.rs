@@ -29,7 +29,7 @@ const READ: Duration = Duration::from_secs(5);
 const READ_PATIENCE: Duration = Duration::from_secs(62);
 /// The time for which a write is awaited, and retried while it has had no effect: a little longer than a request that
 /// writes lasts. etcd itself gives up after about 7 s and returns the reason.
-const WRITE_PATIENCE: Duration = Duration::from_secs(36);
+pub(super) const WRITE_PATIENCE: Duration = Duration::from_secs(36);
 /// The bounds of the back-off between two attempts to reach a member.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 

@@ -4,12 +4,15 @@
 //! other with the same time to live share a lease, whose time to live is a little longer than the first key needs.
 
 use super::{
-    client::{CallError, CallKind, Client},
+    client::{CallError, CallKind, Client, WRITE_PATIENCE},
     proto::{LeaseGrantRequest, LeaseGrantResponse, path},
 };
 use crate::StorageError;
 use std::time::Duration;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
 /// The largest number of keys of a lease: etcd deletes them all in one transaction.
 const MAX_OBJECTS: u64 = 1000;
@@ -31,8 +34,14 @@ struct Lease {
 }
 
 impl Leases {
-    /// The lease for a key that is about to be written.
+    /// The lease for a key that is about to be written. It takes no longer than the write itself may, though one grant waits for
+    /// another: requests that nobody waits for would pile up while etcd is away.
     pub(super) async fn lease(&self, client: &Client, ttl: Duration) -> Result<i64, StorageError> {
+        let lease = timeout(WRITE_PATIENCE, self.granted(client, ttl)).await;
+        lease.unwrap_or_else(|_| Err(StorageError::Engine("etcd: the request timed out".to_owned())))
+    }
+
+    async fn granted(&self, client: &Client, ttl: Duration) -> Result<i64, StorageError> {
         let seconds = ttl_seconds(ttl);
         let reuse = reuse_seconds(seconds, client.options().lease_reuse);
         let mut last = self.last.lock().await;
@@ -88,6 +97,32 @@ fn reuse_seconds(seconds: u64, longest: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::etcd::{EtcdConnection, EtcdDialer, EtcdOptions};
+    use std::sync::Arc;
+
+    /// No member can be reached.
+    struct Nowhere;
+
+    impl EtcdDialer for Nowhere {
+        fn dial<'a>(
+            &'a self,
+            _: &'a str,
+        ) -> futures_util::future::BoxFuture<'a, Result<Box<dyn EtcdConnection>, String>> {
+            Box::pin(async { Err("no way".to_owned()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn grants_that_wait_for_each_other_end_together() {
+        let mut options = EtcdOptions::new(["http://127.0.0.1:1"], "/registry/");
+        options.dialer = Some(Arc::new(Nowhere));
+        let client = Client::new(options).unwrap();
+        let (leases, begun) = (Leases::default(), Instant::now());
+        let grants = (0..10).map(|_| leases.lease(&client, Duration::from_secs(3600)));
+        let granted = futures_util::future::join_all(grants).await;
+        assert!(granted.iter().all(Result::is_err));
+        assert!(begun.elapsed() <= WRITE_PATIENCE + Duration::from_millis(1), "{:?}", begun.elapsed());
+    }
 
     #[test]
     fn times_are_whole_seconds_that_etcd_takes() {

@@ -224,6 +224,40 @@ async fn a_full_disk_is_told_and_writes_go_on_when_it_is_over() {
     }
 }
 
+/// The rows of a compaction that a full disk stops are deleted when there is room, and not only after a restart.
+#[tokio::test]
+async fn rows_that_a_full_disk_keeps_are_deleted_when_it_is_over() {
+    let mut stopped = 0;
+    for after in 0..8 {
+        let factory = Embedded::fast();
+        let disk = FaultDisk::new(factory.0.path());
+        let storage = open(factory.0.path());
+        let key = Key::new("/r/a");
+        let mut last = create(&storage, "/r/a", 100).await.unwrap();
+        for number in 0..50 {
+            last = storage.update(&key, value(1, number, 100).into(), last, None).await.unwrap();
+        }
+        settled(&storage).await;
+        disk.fail(Fault {
+            call: Call::Write,
+            file: "-wal",
+            after,
+            times: u64::MAX,
+            effect: Effect::DiskFull,
+        });
+        let compacted = storage.compact(last).await;
+        disk.heal();
+        assert_eq!(storage.health().await, Ok(()), "{after}");
+        stopped += usize::from(compacted.is_err());
+        storage.compact(last).await.unwrap();
+        drop(storage);
+        let connection = rusqlite::Connection::open(factory.0.path().join("pintle.db")).unwrap();
+        let rows = connection.query_row("SELECT count(*) FROM vals", (), |row| row.get::<_, i64>(0)).unwrap();
+        assert!(rows <= 2, "{after}: {rows} rows");
+    }
+    assert!(stopped > 1, "the disk was full before the rows were deleted, and meanwhile");
+}
+
 #[tokio::test]
 async fn a_database_that_cannot_grow_leaves_its_log_in_use() {
     let factory = Embedded::fast();
