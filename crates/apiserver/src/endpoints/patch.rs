@@ -148,7 +148,9 @@ impl Transform for PatchTransform<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{BALLOONS, CONFIG_MAPS, TestServer, WIDGETS, config_map, widget};
+    use super::super::testing::{
+        BALLOONS, CONFIG_MAPS, INFLATED_BALLOONS, TestServer, WIDGETS, config_map, widget,
+    };
     use http::header;
     use http_body_util::BodyExt;
     use pintle_machinery::{Value, ValueExt, json};
@@ -397,5 +399,38 @@ mod tests {
         // So it is after a deletion, whose answer has no rows.
         check("DELETE", "/a?includeObject=x", TABLE, "application/json", 400).await;
         check("GET", "/a", TABLE, "", 404).await;
+    }
+
+    #[tokio::test]
+    async fn a_patch_whose_response_fails_is_applied_once() {
+        let server = TestServer::start().await;
+        let (mut failed_after_write, mut succeeded) = (0, 0);
+        for number in 1..10 {
+            let name = format!("b{number}");
+            let balloon = json!({
+                "kind": "Balloon", "apiVersion": "example.com/v1", "metadata": {"name": name}, "list": [],
+            });
+            let (code, created) = server.send("POST", BALLOONS, balloon).await;
+            assert_eq!(code, 201);
+            // Until the cache has it: the patch is first tried on the cached object.
+            let list = format!(
+                "{BALLOONS}?resourceVersionMatch=NotOlderThan&resourceVersion={}",
+                created.str_at("metadata.resourceVersion")
+            );
+            assert_eq!(server.send("GET", &list, json!(null)).await.0, 200);
+            server.fail_conversion(number);
+            let uri = format!("{INFLATED_BALLOONS}/{name}");
+            let patch = json!([{"op": "add", "path": "/list/-", "value": 1}]);
+            let (code, answer) = server.send_as("PATCH", &uri, "application/json-patch+json", patch).await;
+            server.fail_conversion(0);
+            let (_, stored) = server.send("GET", &format!("{BALLOONS}/{name}"), json!(null)).await;
+            match (code, stored.items_at("list").len()) {
+                (200, 1) => succeeded += 1,
+                (500, 1) => failed_after_write += 1,
+                (500, 0) => {}
+                _ => panic!("{number}: {answer} {stored}"),
+            }
+        }
+        assert!(failed_after_write > 0 && succeeded > 0, "{failed_after_write} {succeeded}");
     }
 }

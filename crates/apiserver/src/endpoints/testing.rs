@@ -34,7 +34,10 @@ use pintle_storage::MemoryStorage;
 use pintle_supervisor::Supervisor;
 use std::{
     future::ready,
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::watch;
@@ -58,6 +61,7 @@ pub(super) const INFLATED: usize = 60_000;
 /// `log`, nodes, and widgets and balloons, which have the object model of custom resources.
 pub(super) struct TestServer {
     endpoints: ApiEndpoints,
+    inflation: Arc<Inflate>,
     _shutdown: watch::Sender<bool>,
 }
 
@@ -71,7 +75,8 @@ impl TestServer {
         let storage = Arc::new(change(StorageFactory::new(engine, "/registry")));
         let stores = Stores::start(resources(), Vec::new(), &storage, &Supervisor::current()).unwrap();
         let (served, terminating) = (|_: &Resource| true, Arc::default());
-        let versions = ["v1", "v2"].map(balloons).to_vec();
+        let inflation = Arc::new(Inflate::default());
+        let versions = ["v1", "v2"].map(|version| balloons(version, &inflation)).to_vec();
         let custom =
             CustomResource::start(versions, served, terminating, &storage, &Supervisor::current()).unwrap();
         stores.serve_custom(custom);
@@ -84,13 +89,18 @@ impl TestServer {
             delete_collection_workers: 2,
             ..ApiEndpoints::new(stores, Arc::new(AlwaysAllow), transports, metrics, shutdown)
         };
-        TestServer { endpoints, _shutdown: sender }
+        TestServer { endpoints, inflation, _shutdown: sender }
     }
 
     /// The same server with CBOR.
     pub(super) fn with_cbor(mut self) -> TestServer {
         self.endpoints.media_types = MediaTypes::of_resources(true);
         self
+    }
+
+    /// Fails one conversion of balloons: the next one for 1; none for 0.
+    pub(super) fn fail_conversion(&self, number: usize) {
+        self.inflation.fails_in.store(number, Ordering::SeqCst);
     }
 
     /// The response to a request.
@@ -260,7 +270,7 @@ fn resources() -> Vec<Resource> {
 }
 
 /// A version of a resource that is stored in `v1`.
-fn balloons(version: &str) -> Resource {
+fn balloons(version: &str, inflation: &Arc<Inflate>) -> Resource {
     let mut balloons = Resource {
         resource: GroupVersionResource::new("example.com", version, "balloons"),
         singular: "balloon".to_owned(),
@@ -270,7 +280,7 @@ fn balloons(version: &str) -> Resource {
     };
     balloons.storage.path = "example.com/balloons".to_owned();
     balloons.storage.kind = GroupVersionKind::new("example.com", "v1", "Balloon");
-    balloons.converter = Some(Arc::new(Inflate));
+    balloons.converter = Some(inflation.clone());
     if version == "v2" {
         balloons.strategy = Arc::new(NoKnots);
     }
@@ -287,7 +297,11 @@ impl Strategy for NoKnots {
 }
 
 /// Converts to objects that are much larger.
-struct Inflate;
+#[derive(Default)]
+struct Inflate {
+    /// The number of the conversion that fails, counted down to 0.
+    fails_in: AtomicUsize,
+}
 
 impl Converter for Inflate {
     fn convert(
@@ -295,6 +309,11 @@ impl Converter for Inflate {
         mut objects: Vec<Value>,
         to: &GroupVersion,
     ) -> BoxFuture<'_, Result<Vec<Value>, Status>> {
+        let left = self.fails_in.load(Ordering::SeqCst);
+        self.fails_in.store(left.saturating_sub(1), Ordering::SeqCst);
+        if left == 1 {
+            return Box::pin(ready(Err(Status::internal_error("conversion failed"))));
+        }
         for object in &mut objects {
             object.set("apiVersion", to.to_string());
             object.set("air", "x".repeat(INFLATED));
