@@ -77,9 +77,14 @@ impl Response {
             return Err(self.failure());
         }
         if self.body.is_empty() {
+            // Kubernetes' client takes an answer without a type for one of the type of the question.
+            let content_type = match &*self.content_type {
+                "" => "application/json",
+                told => told,
+            };
             return Err(format!(
-                "0-length response with status code: {} and content type: {}",
-                self.status, self.content_type
+                "0-length response with status code: {} and content type: {content_type}",
+                self.status
             ));
         }
         Ok(&self.body)
@@ -120,8 +125,8 @@ mod tests {
 
     #[test]
     fn answers_that_are_none_are_told() {
-        let check = |status: u16, body: &'static str, expected: &str| {
-            let content_type = "application/json".to_owned();
+        let check_typed = |content_type: &str, status: u16, body: &'static str, expected: &str| {
+            let content_type = content_type.to_owned();
             let response = Response {
                 status,
                 content_type,
@@ -132,7 +137,14 @@ mod tests {
             let found = response.object().map(|object| object.to_string());
             assert_eq!(found.unwrap_or_else(|error| error), expected);
         };
+        let check = |status, body, expected: &str| check_typed("application/json", status, body, expected);
         check(200, r#"{"a":1}"#, r#"{"a":1}"#);
+        check_typed(
+            "",
+            204,
+            "",
+            "0-length response with status code: 204 and content type: application/json",
+        );
         check(200, "", "0-length response with status code: 200 and content type: application/json");
         check(404, "nope", "the server could not find the requested resource");
         check(500, "boom", "an error on the server (\"unknown\") has prevented the request from succeeding");
