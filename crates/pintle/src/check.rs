@@ -123,14 +123,18 @@ impl Problems {
     fn store(&mut self, options: &Options) {
         let default = (!options.etcd_servers.is_empty()).then_some(options.etcd_servers.as_slice());
         let clusters = default.into_iter().chain(options.etcd_servers_overrides.server_lists());
-        let checked = clusters.map(|servers| self.note(options.etcd_cluster(servers).check())).count();
+        let mut is_read = false;
+        for servers in clusters {
+            is_read = true;
+            self.note(options.etcd_cluster(servers).check());
+        }
         let files = [
             ("--etcd-cafile", &options.etcd_cafile),
             ("--etcd-certfile", &options.etcd_certfile),
             ("--etcd-keyfile", &options.etcd_keyfile),
         ];
         // Files without servers are not read by a start, and are told nevertheless.
-        for (flag, file) in files.into_iter().filter(|_| checked == 0) {
+        for (flag, file) in files.into_iter().filter(|_| !is_read) {
             if let Some(path) = file {
                 let read = fs::read(path).map_err(|error| format!("{flag}: {}: {error}", path.display()));
                 self.note(read);

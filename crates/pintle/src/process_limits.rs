@@ -57,26 +57,23 @@ fn memory() -> Option<u64> {
     machine.into_iter().chain(group_memory(&groups, Path::new("/sys/fs/cgroup"))).min()
 }
 
-/// The least limit on memory in bytes of the control groups in `groups`, which is the text of `/proc/self/cgroup`, and of those around them.
-/// See `cgroups(7)`; both versions of control groups.
+/// The least limit on memory, in bytes, of the control groups in `groups`, the text of `/proc/self/cgroup`, and of those
+/// around them. Both versions of control groups count (`cgroups(7)`).
 fn group_memory(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let is_of_memory = controllers.split(',').any(|controller| controller == "memory");
-        let (hierarchy, file) = match is_of_memory {
-            true => (root.join("memory"), "memory.limit_in_bytes"),
-            false => (root.to_owned(), "memory.max"),
+        let (hierarchy, file) = match controllers {
+            // Version 2.
+            "" => (root.to_owned(), "memory.max"),
+            list if list.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => return Vec::new(),
         };
-        // Only the groups of version 2, which have no list of controllers, and that of memory have limits.
-        let ancestors = Path::new(path).ancestors().take(if is_of_memory || controllers.is_empty() {
-            usize::MAX
-        } else {
-            0
-        });
         // A path that begins outside of the process's own view of the groups has no files there.
-        let files =
-            ancestors.filter_map(|group| Some(hierarchy.join(group.strip_prefix("/").ok()?).join(file)));
+        let groups = Path::new(path).ancestors().filter_map(|group| group.strip_prefix("/").ok());
+        let files = groups.map(|group| hierarchy.join(group).join(file));
         files.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).collect::<Vec<u64>>()
     });
     limits.min()

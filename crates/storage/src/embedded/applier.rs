@@ -46,7 +46,8 @@ pub(super) struct Applier {
     /// Compacted revisions whose rows are not deleted yet, descending: rows are deleted oldest first, so that a
     /// tombstone is deleted after the writes it deletes, and no key reappears after a restart in between.
     garbage: Vec<Revision>,
-    /// Compacted revisions whose rows could not be deleted on a full disk. They are garbage again when there is room.
+    /// Compacted revisions whose rows could not be deleted on a full disk. They are garbage again when there is room, and
+    /// at the latest with the next compaction.
     postponed: Vec<Revision>,
     /// The callers that wait until the rows are deleted.
     compactions: Vec<Reply>,
@@ -199,10 +200,15 @@ impl Applier {
         });
         tried.map_err(|error| self.failed(error))?;
         self.shared.failures.lock().database = None;
+        self.take_up_postponed();
+        Ok(())
+    }
+
+    /// Rows that could not be deleted are garbage again: before later ones, for the oldest are deleted first.
+    fn take_up_postponed(&mut self) {
         let mut garbage = std::mem::take(&mut self.garbage);
         garbage.append(&mut self.postponed);
         self.garbage = descending(garbage);
-        Ok(())
     }
 
     /// Compacts at a revision. The rows are deleted afterwards.
@@ -245,7 +251,7 @@ impl Applier {
         self.durable(applied);
         self.meta = meta;
         self.compact_index(revision);
-        self.garbage = descending(std::mem::take(&mut self.garbage));
+        self.take_up_postponed();
         Ok(())
     }
 

@@ -258,6 +258,40 @@ async fn rows_that_a_full_disk_keeps_are_deleted_when_it_is_over() {
     assert!(stopped > 1, "the disk was full before the rows were deleted, and meanwhile");
 }
 
+/// A later compaction does not delete a tombstone before the older writes of its key, which a full disk has kept.
+#[tokio::test]
+async fn no_key_reappears_whose_rows_a_full_disk_has_kept() {
+    for after in 0..8 {
+        let factory = Embedded::fast();
+        let disk = FaultDisk::new(factory.0.path());
+        let storage = open(factory.0.path());
+        let key = Key::new("/r/a");
+        let mut last = create(&storage, "/r/a", 100).await.unwrap();
+        for number in 0..5 {
+            last = storage.update(&key, value(1, number, 100).into(), last, None).await.unwrap();
+        }
+        settled(&storage).await;
+        disk.fail(Fault {
+            call: Call::Write,
+            file: "-wal",
+            after,
+            times: u64::MAX,
+            effect: Effect::DiskFull,
+        });
+        let _ = storage.compact(last).await;
+        disk.heal();
+        // Nobody has asked for the health of the store meanwhile.
+        last = storage.delete(&key, last).await.unwrap();
+        let next = create(&storage, "/r/b", 100).await.unwrap();
+        assert!(next > last);
+        settled(&storage).await;
+        storage.compact(next).await.unwrap();
+        drop(storage);
+        let found = open(factory.0.path()).get(&key).await.unwrap();
+        assert_eq!(found.kv, None, "{after}");
+    }
+}
+
 #[tokio::test]
 async fn a_database_that_cannot_grow_leaves_its_log_in_use() {
     let factory = Embedded::fast();
